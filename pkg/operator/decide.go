@@ -134,7 +134,7 @@ func (in input) handOver(view order.View) order.Status {
 		return in.takeOver(view)
 	case want == order.Self && (next.Mode == order.Operator || next.Mode == order.Joining):
 		next.Mode = order.Leaving
-	case want == order.Self && next.Mode == order.Leaving && !in.busy && len(next.Releasing)+len(next.LeavingInterfaces) == 0:
+	case want == order.Self && next.Mode == order.Leaving && !in.busy && len(next.Releasing)+len(next.LeavingInterfaces)+len(next.Quarantined) == 0:
 		next.Mode = order.Self
 	}
 	if next.Mode != view.Status.Mode {

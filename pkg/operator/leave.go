@@ -71,12 +71,12 @@ func (t *term) sentOff(node *member, gone bool, err error) {
 		t.o.Log.Warn("an object whose node is gone stays for now", "node", node.node.Name, "error", err)
 	case gone && !node.seenGone:
 		node.seenGone = true
-	case gone:
+	case gone && t.sweepAt == 0: // else it comes sooner: nodes that leave one after the other put it off for ever
 		t.sweepAt = now + t.o.LeakAge
 	}
 }
 
-// sweep deletes what nodes that are gone have left, once after the last of them.
+// sweep deletes what nodes that are gone have left.
 func (t *term) sweep() {
 	region, can := t.o.Region.(Sweeper)
 	if t.sweepAt == 0 || t.now().Mono < t.sweepAt || !can {

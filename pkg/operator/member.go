@@ -54,6 +54,8 @@ type shares struct {
 // times are of what a node does.
 type times struct {
 	wrote  time.Duration // when the last write ended
+	barred time.Duration // until when none is tried: the last ones failed
+	pause  time.Duration // for how long that was
 	joined time.Duration // since when it is seen Joining
 	short  time.Duration // since when it has less than it asks for, 0 if it has not
 	owing  time.Duration // since when it has something to release, 0 if it has not
@@ -82,12 +84,13 @@ type refusals struct {
 type absences struct {
 	removed map[string]time.Duration // by calls: until when a describe may still show it
 	lacked  map[string]int           // describes in a row that lack a detached one
+	loose   map[string]time.Duration // attached nowhere: the first describe in a row that shows it so
 }
 
 func newMember(n Node, term *order.Term) *member {
 	return &member{node: n, term: term, jobs: map[string]*job{},
 		refusals: refusals{noMore: map[string]pool.Cause{}, stays: map[string]time.Duration{}, unsure: map[string]time.Duration{}},
-		absences: absences{removed: map[string]time.Duration{}, lacked: map[string]int{}}}
+		absences: absences{removed: map[string]time.Duration{}, lacked: map[string]int{}, loose: map[string]time.Duration{}}}
 }
 
 // takeCopy takes over a newer copy of the object.
@@ -118,6 +121,14 @@ func (m *member) noteDescribe(last *shown, status order.Status) {
 		}
 		m.lacked[e.ID]++
 	}
+	loose := map[string]time.Duration{}
+	for _, nic := range last.looseENIs() {
+		loose[nic.ID] = last.began.Mono
+		if since, before := m.loose[nic.ID]; before {
+			loose[nic.ID] = since
+		}
+	}
+	m.loose = loose
 	// A describe that began a consistency window after a call shows what it has done.
 	settle := m.term.Lease.Settle
 	for id, since := range m.unsure {
@@ -130,6 +141,13 @@ func (m *member) noteDescribe(last *shown, status order.Status) {
 			delete(m.removed, id)
 		}
 	}
+}
+
+// isLeft tells whether an ENI has been attached nowhere for so long, by the last describe and one before it: somebody who
+// has detached it for a while attaches it again.
+func (m *member) isLeft(id string, age, now time.Duration) bool {
+	since, is := m.loose[id]
+	return is && since < m.shown.began.Mono && now-since >= age
 }
 
 // isGone tells whether an ENI is no more, whatever the last describe shows.

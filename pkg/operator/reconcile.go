@@ -49,9 +49,12 @@ func (t *term) reconcile(name string) {
 		t.o.Gate.setFresh(name, nil)
 		return
 	}
-	node.said = ""
 	if next.changed {
 		t.o.Gate.setFresh(name, nil)
+		if node.barred > now.Mono {
+			node.due = node.barred
+			return
+		}
 		if wait := node.wrote + apart - now.Mono; !next.urgent && node.wrote > 0 && wait > 0 {
 			node.due = node.wrote + apart
 			return
@@ -59,7 +62,7 @@ func (t *term) reconcile(name string) {
 		t.write(node, next)
 		return
 	}
-	node.term, node.deeds = next.term, nil
+	node.term, node.deeds, node.said = next.term, nil, ""
 	t.settleMember(node, next.view, now)
 }
 
@@ -138,9 +141,11 @@ func (t *term) write(node *member, next decision) {
 		written, err := t.o.Objects.WriteNode(ctx, next.network)
 		var newest *crd.NodeNetwork
 		if err != nil && !errors.Is(err, ErrGone) {
-			// After a conflict, or where nobody knows, what is there now decides.
+			// After a conflict, or where nobody knows, what is there now decides. The write may have used up its time.
+			again, cancel := context.WithTimeout(t.ctx, writeLimit)
+			defer cancel()
 			var wrong error
-			if newest, wrong = t.o.Objects.ReadNode(ctx, next.network.Name); errors.Is(wrong, ErrGone) {
+			if newest, wrong = t.o.Objects.ReadNode(again, next.network.Name); errors.Is(wrong, ErrGone) {
 				err = ErrGone
 			}
 		}
@@ -158,18 +163,35 @@ func (t *term) wrote(node *member, next decision, done int, written, newest *crd
 		node.network, node.left = nil, true
 	case err == nil:
 		t.keep(node, next, done, written, now)
-	case newest == nil:
-		node.wrote = now.Mono // the API server does not answer: not at once again
-	case newest.Status.Revision == next.network.Status.Revision && newest.Status.Epoch == next.network.Status.Epoch && sameContent(newest.Status, next.network.Status):
+	case newest != nil && newest.Status.Revision == next.network.Status.Revision && newest.Status.Epoch == next.network.Status.Epoch && sameContent(newest.Status, next.network.Status):
 		t.keep(node, next, done, newest, now) // the answer got lost
 	default:
-		t.takeNetwork(newest)
+		if newest != nil {
+			t.takeNetwork(newest)
+		}
+		if !errors.Is(err, ErrConflict) {
+			t.bar(node, next.network.Name, now, err)
+		}
+	}
+}
+
+// longestPause is how long a node waits at most whose status the API server does not take.
+const longestPause = time.Minute
+
+// bar keeps a node's writes back for a while, each time for longer: what is refused would be refused at once again, and take the
+// others' share of the requests.
+func (t *term) bar(node *member, name string, now order.Moment, err error) {
+	node.pause = min(max(2*node.pause, apart), longestPause)
+	node.barred = now.Mono + node.pause
+	if node.said != err.Error() {
+		node.said = err.Error()
+		t.o.Log.Warn("a node's status can't be written; it is tried again", "node", name, "again in", node.pause, "error", err)
 	}
 }
 
 // keep makes a decision that was written count.
 func (t *term) keep(node *member, next decision, done int, written *crd.NodeNetwork, now order.Moment) {
-	node.wrote = max(now.Mono, 1)
+	node.wrote, node.barred, node.pause, node.said = max(now.Mono, 1), 0, 0, ""
 	node.term, node.deeds = next.term, node.deeds[done:]
 	t.takeNetwork(written)
 }
@@ -327,8 +349,9 @@ func (t *term) finish(node *member, view order.View) []planned {
 func (t *term) clean(node *member, view order.View, now order.Moment) (list []planned) {
 	next := order.Token(string(node.network.UID), view.Status.Created)
 	for _, nic := range node.shown.looseENIs() {
-		old := !nic.Created.IsZero() && now.Wall.Sub(nic.Created) >= t.o.LeakAge
-		if nic.Token != next && old && !node.isGone(nic.ID) && node.stays[nic.ID] <= now.Mono {
+		// One that was attached since the describe is in the status as that, whatever the describe shows.
+		attached := slices.ContainsFunc(view.Status.ENIs, func(e order.ENI) bool { return e.ID == nic.ID && e.State != order.Detached })
+		if nic.Token != next && !attached && node.isLeft(nic.ID, t.o.LeakAge, now.Mono) && !node.isGone(nic.ID) && node.stays[nic.ID] <= now.Mono {
 			list = append(list, planned{Step: pool.Step{Do: pool.Delete, ENI: nic.ID},
 				Wish: quota.Wish{Node: node.network.Name, Action: t.action("Delete", -1), Object: nic.ID, Class: quota.Giving, Since: node.owing}})
 		}

@@ -29,9 +29,10 @@ type store struct {
 	watches  map[*watch]bool
 	writes   map[string]int // status writes by node
 
-	lag      time.Duration     // of watches, at most
-	percent  int               // of writes that fail, half of them after their effect
-	overtake func(name string) // is called before a status write that would succeed
+	lag      time.Duration           // of watches, at most
+	percent  int                     // of writes that fail, half of them after their effect
+	overtake func(name string)       // is called before a status write that would succeed
+	deny     func(name string) error // why a status write is refused, nil if it is not
 	written  func(*crd.NodeNetwork)
 	wrong    []string // what no write may do
 }
@@ -155,8 +156,13 @@ func (s *store) keep(n *crd.NodeNetwork) *crd.NodeNetwork {
 // WriteNode implements operator.Objects.
 func (s *store) WriteNode(ctx context.Context, n *crd.NodeNetwork) (*crd.NodeNetwork, error) {
 	s.mu.Lock()
-	overtake := s.overtake
+	overtake, deny := s.overtake, s.deny
 	s.mu.Unlock()
+	if deny != nil {
+		if err := deny(n.Name); err != nil {
+			return nil, err
+		}
+	}
 	if overtake != nil {
 		overtake(n.Name)
 	}

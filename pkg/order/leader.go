@@ -121,6 +121,9 @@ func (t *Term) Answered(addrs ...netip.Prefix) {
 // already, and may be back, says nothing.
 func (t *Term) Unassigned(v View, now Moment, addrs ...netip.Prefix) Status {
 	next := t.beginChange(v.Status)
+	for _, p := range addrs { // not accepted ones too: the status that lacks them may be there though its writer was not told
+		t.taken[p] = max(t.taken[p], now.Mono+t.Lease.Settle)
+	}
 	accepted := setOf(next.Limits, next.Releasing)
 	t.removeGone(&next, now, slices.DeleteFunc(slices.Clone(addrs), func(p netip.Prefix) bool { return !accepted.hasAny(next.Limits, p) }))
 	return t.endChange(v, next)

@@ -2,6 +2,7 @@ package order
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 )
@@ -75,5 +76,26 @@ func TestADescribeShowsAnAddressOnAnotherENI(t *testing.T) {
 		if !changed || on[to] != 1 || on[first] != 0 || next.Revision <= v.Status.Revision {
 			t.Errorf("from %s to %s: %+v", first, to, next)
 		}
+	}
+}
+
+// The status without an unassigned address may have been written though its writer was not told. The describe of before, which shows the
+// address, does not bring it back then: it may be another node's.
+func TestADescribeOfBeforeBringsNoUnassignedAddressBack(t *testing.T) {
+	p := netip.MustParsePrefix("10.0.0.10/32")
+	e, _ := machineENI("eni-a")
+	v := View{Spec: Spec{Mode: Operator}, Status: Status{Mode: Operator, Epoch: 2, Revision: 5, ENIs: []ENI{e}}} // as it was written
+	term := NewTerm(lease, 2, 0)
+	at := func(d time.Duration) Moment { return Moment{Mono: d, Wall: time.Unix(0, 0).Add(d)} }
+	v.Status = term.Unassigned(v, at(time.Hour+time.Minute), p)
+	for _, began := range []time.Duration{time.Hour, time.Hour + time.Minute + lease.Settle/2} {
+		d := Description{Began: at(began), Shown: map[string][]netip.Prefix{e.ID: append([]netip.Prefix{p}, e.Addresses...)}}
+		if got, _ := term.Described(v, at(time.Hour+2*time.Minute), d); slices.Contains(got.ENIs[0].Addresses, p) {
+			t.Errorf("a describe that began at %s brings %s back", began, p)
+		}
+	}
+	d := Description{Began: at(time.Hour + time.Minute + lease.Settle), Shown: map[string][]netip.Prefix{e.ID: append([]netip.Prefix{p}, e.Addresses...)}}
+	if got, _ := term.Described(v, at(time.Hour+2*time.Minute), d); !slices.Contains(got.ENIs[0].Addresses, p) {
+		t.Error("a later one shows that it was assigned again")
 	}
 }
