@@ -70,8 +70,9 @@ func (i instance) Subnets(ctx context.Context) (list []cloud.Subnet, err error) 
 	return list, err
 }
 
-func (i instance) CreateInterface(ctx context.Context, c cloud.Create) (made cloud.Interface, err error) {
-	err = i.call(ctx, "CreateInterface", c.Subnet, func(e extent) error {
+func (i instance) CreateInterface(ctx context.Context, c cloud.Create) (cloud.Interface, error) {
+	var made cloud.Interface
+	err := i.call(ctx, "CreateInterface", c.Subnet, func(e extent) error {
 		nic := i.find(func(nic *cloud.Interface) bool { return nic.Token == c.Token })
 		if nic == nil {
 			if err := i.refuses(c); err != nil {
@@ -96,7 +97,7 @@ func (i instance) CreateInterface(ctx context.Context, c cloud.Create) (made clo
 		made.Addresses = slices.Clone(nic.Addresses)
 		return nil
 	})
-	return made, err
+	return now(i, &made), err
 }
 
 // refuses tells why there can be no such ENI, nil if there can.
@@ -138,8 +139,9 @@ func (i instance) put(nic *cloud.Interface, n int) []netip.Addr {
 	return added
 }
 
-func (i instance) AssignAddresses(ctx context.Context, id string, _ eni.Family, n int) (addrs []netip.Addr, err error) {
-	err = i.call(ctx, "AssignAddresses", id, func(e extent) error {
+func (i instance) AssignAddresses(ctx context.Context, id string, _ eni.Family, n int) ([]netip.Addr, error) {
+	var addrs []netip.Addr
+	err := i.call(ctx, "AssignAddresses", id, func(e extent) error {
 		nic := i.byID(id)
 		if nic == nil || nic.Index < 0 {
 			return cloud.ErrNotFound
@@ -162,7 +164,14 @@ func (i instance) AssignAddresses(ctx context.Context, id string, _ eni.Family, 
 		}
 		return nil
 	})
-	return addrs, err
+	return now(i, &addrs), err
+}
+
+// now is what a call has brought so far: the effect of one that comes late sets it after the call has returned.
+func now[T any](i instance, result *T) T {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return *result
 }
 
 func (i instance) UnassignAddresses(ctx context.Context, id string, addrs []netip.Addr) error {
