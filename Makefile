@@ -17,7 +17,7 @@ CALLS ?= 60000
 GO_TEST := go test -count=1 -p $(shell nproc)
 LONGEST := ./test/e2e ./test/explore ./pkg/agent ./pkg/cloud/aws ./pkg/cloud/bce ./pkg/simulate ./test ./test/cri
 # Packages whose tests read files and run programs, and have nothing that could race: make test runs them.
-ALONE := github.com/enipool/enipool/(test|test/manifests|test/kube|test/operated|scripts/image)
+ALONE := github.com/enipool/enipool/(test|test/manifests|test/kube|test/cri|test/operated|scripts/image)
 # What only root's tests need: nodes with a real containerd, the node's own programs.
 ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
@@ -46,9 +46,10 @@ test: build tools previous ## all tests
 	@scripts/deps.sh test $(ROOT)
 	$(GO_TEST) -timeout 30m $(LONGEST) ./...
 
-race: build tools previous ## all tests with the race detector
+# -short: where an operated agent is killed at each effect, some of them will do to find a race.
+race: build tools previous ## all tests that could race, with the race detector
 	@scripts/deps.sh test race $(ROOT)
-	$(GO_TEST) -race -timeout 40m $$(go list $(LONGEST) ./... | grep -vxE '$(ALONE)')
+	$(GO_TEST) -race -short -timeout 40m $$(go list $(LONGEST) ./... | grep -vxE '$(ALONE)')
 
 soak: build ## the agent's random simulation for STEPS (1000000), histories of real processes for CALLS (60000), the agent killed at each system call of a tick; a failing seed is printed
 	go test ./pkg/agent -count=1 -timeout 0 -run NothingIsLost -soak.steps=$(STEPS)
