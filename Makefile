@@ -16,8 +16,9 @@ CALLS ?= 60000
 # at once than there are cores a plugin stands still for longer than agents expect of one.
 GO_TEST := go test -count=1 -p $(shell nproc)
 LONGEST := ./test/e2e ./test/explore ./pkg/agent ./pkg/cloud/aws ./pkg/cloud/bce ./pkg/simulate ./test ./test/cri
-# Packages whose tests read files and run programs, and have nothing that could race: make test runs them.
-ALONE := github.com/enipool/enipool/(test|test/manifests|test/kube|test/cri|test/operated|scripts/image)
+# Packages whose tests read files and run programs, or go through states one after the other: nothing of theirs could race.
+# make test runs them.
+ALONE := github.com/enipool/enipool/(test|test/explore|test/manifests|test/kube|test/cri|test/operated|scripts/image)
 # What only root's tests need: nodes with a real containerd, the node's own programs.
 ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
