@@ -1,0 +1,162 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/order"
+	"github.com/enipool/enipool/pkg/placement"
+	"github.com/enipool/enipool/pkg/pool"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// takePlaces takes in the subnets that the cloud shows.
+func (t *term) takePlaces(s seen) {
+	there := map[string]bool{}
+	for _, p := range s.places {
+		there[p.ID] = true
+		if t.subnets[p.ID] == nil {
+			t.subnets[p.ID] = &subnet{}
+		}
+		known := t.subnets[p.ID]
+		known.place, known.lacking, known.began, known.wrote = p, 0, s.began.Mono, false
+		known.forgetMoves()
+		placed := known.forPlacement(t.goalsIn(p.ID))
+		known.state = known.state.Described(s.began.Mono, placed.Room(), placed.IsolateBelow)
+	}
+	for id, known := range t.subnets {
+		if !there[id] {
+			known.lacking++
+			known.wrote = false
+		}
+		t.tellSubnet(known)
+	}
+}
+
+// takeSubnet takes in a copy of a Subnet object.
+func (t *term) takeSubnet(object *crd.Subnet, deleted bool) {
+	s := t.subnets[object.Name]
+	if s == nil {
+		s = &subnet{}
+		t.subnets[object.Name] = s
+	}
+	a, b := object.ResourceVersion, ""
+	if s.object != nil {
+		b = s.object.ResourceVersion
+	}
+	if cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) <= 0 && s.object != nil && s.object.UID == object.UID && !deleted {
+		return
+	}
+	changed := s.object == nil || deleted || s.object.Generation != object.Generation
+	if s.object = object; deleted {
+		s.object = nil
+	}
+	if changed {
+		t.dirtyAll() // a subnet of another use, or with another room, may be what nodes wait for
+	}
+}
+
+// goalsIn returns how much the ENIs of all nodes in a subnet are still to get.
+func (t *term) goalsIn(id string) (list []placement.Goal) {
+	for _, node := range t.members {
+		if node.isKnown() {
+			list = append(list, goalsOf(node.view, id)...)
+		}
+	}
+	return list
+}
+
+// poolSubnets returns the subnets as the node's plan knows them. One that the cloud does not show to be for nodes counts as
+// roomy for the ENIs that are there, until it refuses.
+func (t *term) poolSubnets(node *member, now time.Duration) (list []pool.Subnet) {
+	who := placement.Node{Zone: node.node.Zone, Labels: node.node.Labels}
+	for _, id := range slices.Sorted(maps.Keys(t.subnets)) {
+		if s := t.subnets[id]; s.place.ID != "" {
+			list = append(list, forPlan(s.forPlacement(t.goalsIn(id)), who, now))
+		}
+	}
+	if node.shown == nil {
+		return list
+	}
+	for _, nic := range node.shown.view.Interfaces {
+		if !slices.ContainsFunc(list, func(s pool.Subnet) bool { return s.ID == nic.Subnet }) {
+			list = append(list, pool.Subnet{ID: nic.Subnet, Free: 1 << 16})
+		}
+	}
+	return list
+}
+
+// choosePlace gives a new ENI its subnet, and returns why it has none.
+func (t *term) choosePlace(node *member, view order.View, step *pool.Step, now order.Moment) pool.Cause {
+	var all []placement.Subnet
+	for id, s := range t.subnets {
+		if s.place.ID != "" {
+			all = append(all, s.forPlacement(t.goalsIn(id)))
+		}
+	}
+	secondaries := cmp.Or(step.V4, step.V6)
+	partial := view.Spec.Pool.Mode != pool.Burstable || view.Spec.Pool.Partial
+	chosen, refused := placement.Choose(placement.Node{Zone: node.node.Zone, Labels: node.node.Labels}, placement.Wish{Secondaries: secondaries, Partial: partial}, all, now.Mono)
+	// Fewer addresses than asked for are fine for a pool that fills up later.
+	switch refused.Why {
+	case placement.NoSubnet:
+		return pool.Cause{Kind: pool.NoSubnet, Words: refused.Message}
+	case placement.SubnetFull:
+		return pool.Cause{Kind: pool.SubnetFull, Words: refused.Message}
+	}
+	if step.Subnet = chosen.Subnet; chosen.Secondaries < secondaries {
+		step.V4, step.V6, step.Count = min(step.V4, chosen.Secondaries), min(step.V6, chosen.Secondaries), min(step.Count, chosen.Secondaries)
+	}
+	return pool.Cause{}
+}
+
+// tellSubnet writes what is new of a subnet beside the loop, or makes its object.
+func (t *term) tellSubnet(s *subnet) {
+	if s.wrote || s.object == nil && s.place.ID == "" {
+		return
+	}
+	if s.object == nil {
+		s.wrote = true
+		made := &crd.Subnet{ObjectMeta: metav1.ObjectMeta{Name: s.place.ID}, Spec: crd.SubnetSpec{Use: string(placement.Shared)}}
+		t.writeSubnet(s, func(ctx context.Context) (*crd.Subnet, error) { return t.o.Objects.CreateSubnet(ctx, made) })
+		return
+	}
+	var counts subnetCounts
+	for _, node := range t.members {
+		if node.network == nil {
+			continue
+		}
+		for _, e := range node.network.Status.ENIs {
+			if e.Subnet == s.object.Name {
+				counts.interfaces++
+				counts.addresses += 1 + len(e.Addresses)
+			}
+		}
+	}
+	next, changed := s.tell(s.forPlacement(t.goalsIn(s.object.Name)), counts, t.now())
+	if !changed {
+		return
+	}
+	s.wrote = true
+	t.writeSubnet(s, func(ctx context.Context) (*crd.Subnet, error) { return t.o.Objects.WriteSubnet(ctx, next) })
+}
+
+func (t *term) writeSubnet(s *subnet, write func(context.Context) (*crd.Subnet, error)) {
+	t.under.Go(func() {
+		ctx, cancel := context.WithTimeout(t.ctx, writeLimit)
+		defer cancel()
+		written, err := write(ctx)
+		t.post(func(t *term) {
+			if err != nil {
+				return // the watch tells of another version, and the next describe writes it
+			}
+			t.takeSubnet(written, false)
+			s.wrote = false
+			t.tellSubnet(s)
+		})
+	})
+}
