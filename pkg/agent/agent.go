@@ -77,8 +77,8 @@ type Parts struct {
 	Events   Events
 	Log      *slog.Logger
 
-	// Wants returns who waits for an address besides the owners in the book.
-	Wants func(now time.Duration) ([]nodecache.Waiter, error)
+	// PendingADDs returns who waits for an address besides the owners in the book.
+	PendingADDs func(now time.Duration) ([]nodecache.PendingADD, error)
 	// Publish tells people what the last tick found; why is one line for pods
 	// that get no address.
 	Publish func(s status.Status, why string) error

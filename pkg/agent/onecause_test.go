@@ -38,7 +38,7 @@ func tellAll(t *rapid.T, a *Agent, now time.Duration) (h heardOf) {
 	}
 	a.Report = func(r health.Report) { h.condition = r }
 	a.Warn = func(_ eni.Pod, reason, message string) { h.event, h.words = reason, message }
-	a.waiting = []nodecache.Waiter{{Owner: eni.Owner{Namespace: "default", Pod: "web"}, Failed: true}}
+	a.waiting = []nodecache.PendingADD{{Owner: eni.Owner{Namespace: "default", Pod: "web"}, Failed: true}}
 	*a.mem.Health = health.New()
 	a.mem.Health.Lacking = now / 2
 	a.report(now)

@@ -473,7 +473,7 @@ func (n *testNode) reboot() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.book, n.bookErr, n.memory = nil, nodecache.ErrBoot, nil
-	n.pods, n.waiting, n.routed = map[eni.Key]*testPod{}, map[eni.Key]nodecache.Waiter{}, map[netip.Addr]bool{}
+	n.pods, n.waiting, n.routed = map[eni.Key]*testPod{}, map[eni.Key]nodecache.PendingADD{}, map[netip.Addr]bool{}
 }
 
 // Before its first describe an operator knows of no ENI: that is no reason to take the node's from its pods.

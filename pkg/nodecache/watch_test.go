@@ -127,7 +127,7 @@ func TestLookingWakesNobody(t *testing.T) {
 	}
 	select {
 	case <-w.C:
-		t.Error("looking woke the waiter")
+		t.Error("looking woke who waits")
 	default:
 	}
 }

@@ -39,7 +39,7 @@ func TestTheAgentWakesWhenAnAddComesAndGoes(t *testing.T) {
 	<-w.C
 	announce(t, c, owner("c"), SinceBoot()+time.Minute)
 	<-w.C
-	// The folder may be removed, and come back with the next waiter.
+	// The folder may be removed, and come back with the next pending ADD.
 	if err := os.RemoveAll(c.pendingDir()); err != nil {
 		t.Fatal(err)
 	}
@@ -55,16 +55,16 @@ func TestTheAgentWakesWhenAnAddComesAndGoes(t *testing.T) {
 	}
 }
 
-func TestTheAgentSeesTheFirstWaiterWithoutACache(t *testing.T) {
+func TestTheAgentSeesTheFirstPendingADDWithoutACache(t *testing.T) {
 	c := Cache{Path: filepath.Join(t.TempDir(), "node.cache")}
 	w := watchAll(t, c)
 	announce(t, c, owner("a"), SinceBoot()+time.Minute)
 	<-w.C
 }
 
-// TestWaitersWakeNoADDAndLookingNobody: each ADD that comes would otherwise wake
+// TestPendingADDsWakeNoADDAndLookingNobody: each ADD that comes would otherwise wake
 // all that wait, and an agent that looks would wake itself.
-func TestWaitersWakeNoADDAndLookingNobody(t *testing.T) {
+func TestPendingADDsWakeNoADDAndLookingNobody(t *testing.T) {
 	c := newCache(t, pool(3))
 	add := watch(t, c)
 	for i := range 10 {

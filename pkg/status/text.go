@@ -96,12 +96,12 @@ func (s Status) describeMode() string {
 func (s Status) describeSizing() string {
 	text := fmt.Sprintf("%d", s.Demand)
 	switch {
-	case s.Synced && s.Waiters > 0:
-		text += fmt.Sprintf(" (%d pods, %d wait)", s.Pods, s.Waiters)
+	case s.Synced && s.PendingADDs > 0:
+		text += fmt.Sprintf(" (%d pods, %d wait)", s.Pods, s.PendingADDs)
 	case s.Synced:
 		text += fmt.Sprintf(" (%d pods)", s.Pods)
-	case s.Waiters > 0:
-		text += fmt.Sprintf(" (%d wait)", s.Waiters)
+	case s.PendingADDs > 0:
+		text += fmt.Sprintf(" (%d wait)", s.PendingADDs)
 	}
 	switch {
 	case s.Limited():

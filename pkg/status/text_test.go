@@ -11,7 +11,7 @@ import (
 
 func TestAStatusIsToldInLines(t *testing.T) {
 	busy := example()
-	busy.Waiters, busy.Ready, busy.Problem, busy.Exhausted = 35, false, "no addresses left in\x1b subnet subnet-a", "subnet-a,subnet-b"
+	busy.PendingADDs, busy.Ready, busy.Problem, busy.Exhausted = 35, false, "no addresses left in\x1b subnet subnet-a", "subnet-a,subnet-b"
 	busy.InFlight = []string{"assign 32 ipv4 addresses to eni-a", "delete eni-b"}
 	busy.Backoff = []string{"releases for 20s: throttled", "requests for addresses in subnet-a for 12s: full"}
 	busy.Causes = []Cause{{Kind: "subnet-full", Object: "subnet-a", Next: noon.Add(16 * time.Second), What: busy.Problem}, {Kind: "throttled", What: "throttled"}}
@@ -21,7 +21,7 @@ func TestAStatusIsToldInLines(t *testing.T) {
 	busy.Shared = []string{"10.0.1.4 of default/web is claimed by others too: rule 1536: from 10.0.1.4 lookup 2"}
 	busy.LastError, busy.LastErrorTime = "AssignAddresses eni-a: throttled", noon.Add(-90*time.Second)
 	exhausted := example()
-	exhausted.Watched, exhausted.Synced, exhausted.Pods, exhausted.Waiters = true, true, 36, 2
+	exhausted.Watched, exhausted.Synced, exhausted.Pods, exhausted.PendingADDs = true, true, 36, 2
 	exhausted.Health = health.Report{Faulty: true, Reason: health.SubnetExhausted, Message: "2 pods have no address: ...", Capacity: 34}
 	exhausted.FaultSince = noon.Add(-2 * time.Minute)
 	unsynced := example()

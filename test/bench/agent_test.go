@@ -115,10 +115,10 @@ func idleAgent(t testing.TB) (a *agent.Agent, asked func() int) {
 	a = agent.New(idleConfig(), agent.Parts{
 		Book: cache, Unusable: nodecache.Unusable, Cloud: node, Memory: agent.File{Path: filepath.Join(t.TempDir(), "agent.json")},
 		Kernel: kernel, Orphans: kernel, Events: web.New("benchmark"), Log: slog.New(slog.DiscardHandler),
-		Wants:   cache.Waiters,
-		Publish: func(s status.Status, why string) error { return errors.Join(page.Write(s), cache.SetWhy(why)) },
-		MaxPods: func() (int, string) { return idlePool, "benchmark" },
-		Clock:   agent.NewRealClock(nodecache.SinceBoot, agent.Signals{}), Rand: rand.New(rand.NewPCG(1, 1)),
+		PendingADDs: cache.PendingADDs,
+		Publish:     func(s status.Status, why string) error { return errors.Join(page.Write(s), cache.SetWhy(why)) },
+		MaxPods:     func() (int, string) { return idlePool, "benchmark" },
+		Clock:       agent.NewRealClock(nodecache.SinceBoot, agent.Signals{}), Rand: rand.New(rand.NewPCG(1, 1)),
 	})
 	if err := a.Once(t.Context()); err != nil {
 		t.Fatal(err)

@@ -191,7 +191,7 @@ func (n *agentNode) settle() error {
 		if s, err = page.Read(); err != nil {
 			continue
 		}
-		if s.Ready && s.Addresses.Used == len(n.pods) && s.Waiters == 0 && s.Addresses.Attached == s.Target && len(s.InFlight) == 0 {
+		if s.Ready && s.Addresses.Used == len(n.pods) && s.PendingADDs == 0 && s.Addresses.Attached == s.Target && len(s.InFlight) == 0 {
 			return nil
 		}
 	}

@@ -37,7 +37,7 @@ type Keeper struct {
 	cache nodecache.Cache
 	locks *Locks
 	log   *slog.Logger
-	wake  chan struct{} // the loop, when cache, waiters or the folder changed
+	wake  chan struct{} // the loop, when cache, pending ADDs or the folder changed
 
 	watch   *nodecache.Watch // nil: the folder can't be watched
 	watched *os.File         // the folder that watch is on: open, its number is no other folder's
@@ -87,7 +87,7 @@ func (k *Keeper) nextLook() time.Duration {
 	return watchedTime
 }
 
-// Changed wakes the loop when the cache, the waiters or the folder changed.
+// Changed wakes the loop when the cache, the pending ADDs or the folder changed.
 func (k *Keeper) Changed() <-chan struct{} { return k.wake }
 
 func (k *Keeper) wakeLoop() {
