@@ -77,7 +77,7 @@ func (a *Agent) build(ctx context.Context, now time.Duration) error {
 		}
 	}
 	// Merged once more with the lock held: an ADD or DEL may have changed a damaged cache since it was read.
-	err = a.Book.Replace(ctx, func(s *ipam.State, _ error) (merged *ipam.State, err error) {
+	err = a.Cache.Replace(ctx, func(s *ipam.State, _ error) (merged *ipam.State, err error) {
 		if merged, err = a.merge(sv, s, now); err == nil {
 			next, err = merged, withoutBroken(merged, s, broken)
 		}

@@ -22,7 +22,7 @@ func (a *Agent) noteError(err error) {
 func (a *Agent) report(now time.Duration) {
 	s := &a.status
 	s.Node, s.Mode, s.Strategy = a.conf.Node, a.conf.Pool.Mode.String(), a.conf.Pool.Scale.Strategy.String()
-	s.Demand, s.PendingADDs, s.Orphans = a.demand.wanted, a.demand.waiting, len(a.doubts.dead)
+	s.Demand, s.PendingADDs, s.StaleAllocations = a.demand.wanted, a.demand.waiting, len(a.doubts.dead)
 	s.Need, s.Target, s.Reason, s.Burst = a.decision.Need, a.decision.Target, string(a.decision.Reason), a.decision.Burst
 	s.MaxPods, s.MaxPodsSource = a.MaxPods()
 	s.ENILimit, s.ENIs = a.view.limits.ENIs, 0

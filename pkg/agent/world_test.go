@@ -193,7 +193,7 @@ func (n *testNode) startUntil(killAt int, before bool, after string) *life {
 func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 	p := process{n, l}
 	clock := NewRealClock(n.now, Signals{Wake: l.wake, Occupied: n.occupied, Disturbed: n.disturb, Reload: l.reload})
-	parts := Parts{As: n.as, Book: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: newCloud(p), Orphans: p,
+	parts := Parts{As: n.as, Cache: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: newCloud(p), Stale: p,
 		Memory: p, Events: noEvents{}, Log: log, PendingADDs: p.wants, Publish: p.publish, Beat: n.beat,
 		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Clock: clock, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7+n.seed))}
 	if n.operator != nil {

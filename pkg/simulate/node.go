@@ -46,7 +46,7 @@ func newNode(p *play, m sim.Machine, conf agentconf.Config, seed uint64) (*node,
 	n.told = agent.NewVirtualClock(agent.VirtualTime{Now: p.sinceBoot, Wall: p.clock.Now, Begin: p.clock.beginCall,
 		After: func(d time.Duration, do func()) { p.clock.planAt(p.clock.now+d, do) }})
 	n.agent = agent.New(conf, agent.Parts{
-		Book: n, Unusable: nodecache.Unusable, Kernel: n, Cloud: counted{newPriced(p.account, m.Name, p.till), n}, Orphans: n, Memory: n, Events: n,
+		Cache: n, Unusable: nodecache.Unusable, Kernel: n, Cloud: counted{newPriced(p.account, m.Name, p.till), n}, Stale: n, Memory: n, Events: n,
 		Log: p.log.With("node", m.Name), PendingADDs: n.pendingADDs, Publish: n.takeStatus,
 		MaxPods: func() (int, string) { return p.world.MaxPods, "simulation" },
 		Clock:   n.told, Rand: rand.New(rand.NewPCG(seed, 2)),

@@ -241,7 +241,7 @@ func runReal(t *testing.T, w World, l Load, s Setting, script []happening, prepa
 		r := &realNode{t: t, cache: nodecache.Cache{Path: conf.Cache}, account: account, name: conf.Node, begin: begin,
 			wake: make(chan struct{}, 1), changed: make(chan struct{}),
 			occupied: make(chan struct{}, 1), disturbed: make(chan struct{}, 1), reload: make(chan agentconf.Config)}
-		a := agent.New(conf, agent.Parts{Book: r, Unusable: nodecache.Unusable, Kernel: r, Cloud: client, Orphans: r,
+		a := agent.New(conf, agent.Parts{Cache: r, Unusable: nodecache.Unusable, Kernel: r, Cloud: client, Stale: r,
 			Memory: agent.File{Path: conf.State}, Events: r, Log: slog.New(log), PendingADDs: r.wants,
 			Publish: func(status.Status, string) error { return nil },
 			MaxPods: func() (int, string) { return w.MaxPods, "test" }, Rand: rand.New(rand.NewPCG(w.Seed, 2)),

@@ -34,11 +34,11 @@ type Status struct {
 	MaxPods       int    `json:"maxPods"`
 	MaxPodsSource string `json:"maxPodsSource"`
 
-	Addresses   Addresses `json:"addresses"`
-	ENIs        int       `json:"enis"` // attached, the primary ENI among them
-	ENILimit    int       `json:"eniLimit"`
-	PendingADDs int       `json:"waiters"` // ADDs that wait for an address
-	Orphans     int       `json:"orphans"` // addresses of sandboxes that are provably dead, seen once
+	Addresses        Addresses `json:"addresses"`
+	ENIs             int       `json:"enis"` // attached, the primary ENI among them
+	ENILimit         int       `json:"eniLimit"`
+	PendingADDs      int       `json:"waiters"` // ADDs that wait for an address
+	StaleAllocations int       `json:"orphans"` // addresses of sandboxes that are provably dead, seen once
 
 	InFlight []string `json:"inFlight,omitempty"` // steps under way, as people read them
 	Backoff  []string `json:"backoff,omitempty"`  // what is left alone for a while, and why

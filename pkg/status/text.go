@@ -62,8 +62,8 @@ func (s Status) Lines(now time.Time, process Process) []string {
 	text.addEach("claimed", s.Shared...)
 	text.addEach("undone", s.undoneLines()...)
 	text.addEach("host ports", s.PortConflicts...)
-	if s.Orphans > 0 {
-		text.add("stale", "%s whose sandboxes are gone, about to be freed", countAddresses(s.Orphans))
+	if s.StaleAllocations > 0 {
+		text.add("stale", "%s whose sandboxes are gone, about to be freed", countAddresses(s.StaleAllocations))
 	}
 	return text
 }

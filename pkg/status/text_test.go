@@ -16,7 +16,7 @@ func TestAStatusIsToldInLines(t *testing.T) {
 	busy.Backoff = []string{"releases for 20s: throttled", "requests for addresses in subnet-a for 12s: full"}
 	busy.Causes = []Cause{{Kind: "subnet-full", Object: "subnet-a", Next: noon.Add(16 * time.Second), What: busy.Problem}, {Kind: "throttled", What: "throttled"}}
 	busy.Blockers = []string{"every ENI is full, and no subnet has room for one more"}
-	busy.Addresses.Lost, busy.Addresses.Held, busy.Addresses.Unlinked, busy.Orphans = 1, 11, 8, 2
+	busy.Addresses.Lost, busy.Addresses.Held, busy.Addresses.Unlinked, busy.StaleAllocations = 1, 11, 8, 2
 	busy.Unused = []string{"eni-a, an ENI that gets no addresses for pods, has 2 that no pod uses"}
 	busy.Shared = []string{"10.0.1.4 of default/web is claimed by others too: rule 1536: from 10.0.1.4 lookup 2"}
 	busy.LastError, busy.LastErrorTime = "AssignAddresses eni-a: throttled", noon.Add(-90*time.Second)

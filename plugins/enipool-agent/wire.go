@@ -142,9 +142,9 @@ func newParts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, r
 	log, cache := reloads.Log, nodecache.Cache{Path: conf.Cache}
 	page := &status.Page{File: status.Beside(conf.Cache)}
 	return agent.Parts{
-		Book: cache, Unusable: nodecache.Unusable, Writable: cache.CheckWritable, Cloud: client, Memory: agent.File{Path: conf.State}, Events: metrics, Log: log,
+		Cache: cache, Unusable: nodecache.Unusable, Writable: cache.CheckWritable, Cloud: client, Memory: agent.File{Path: conf.State}, Events: metrics, Log: log,
 		Kernel:      node.Node{Cache: cache, Now: nodecache.SinceBoot, Fast: fast},
-		Orphans:     &cni.Plugin{Cache: cache, Now: nodecache.SinceBoot, Log: log},
+		Stale:       &cni.Plugin{Cache: cache, Now: nodecache.SinceBoot, Log: log},
 		PendingADDs: cache.PendingADDs,
 		Publish:     func(s status.Status, why string) error { return cmp.Or(page.Write(s), cache.SetWhy(why)) },
 		Beat: func() {

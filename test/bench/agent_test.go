@@ -113,8 +113,8 @@ func idleAgent(t testing.TB) (a *agent.Agent, asked func() int) {
 	cache := nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}
 	page := status.Beside(cache.Path)
 	a = agent.New(idleConfig(), agent.Parts{
-		Book: cache, Unusable: nodecache.Unusable, Cloud: node, Memory: agent.File{Path: filepath.Join(t.TempDir(), "agent.json")},
-		Kernel: kernel, Orphans: kernel, Events: web.New("benchmark"), Log: slog.New(slog.DiscardHandler),
+		Cache: cache, Unusable: nodecache.Unusable, Cloud: node, Memory: agent.File{Path: filepath.Join(t.TempDir(), "agent.json")},
+		Kernel: kernel, Stale: kernel, Events: web.New("benchmark"), Log: slog.New(slog.DiscardHandler),
 		PendingADDs: cache.PendingADDs,
 		Publish:     func(s status.Status, why string) error { return errors.Join(page.Write(s), cache.SetWhy(why)) },
 		MaxPods:     func() (int, string) { return idlePool, "benchmark" },

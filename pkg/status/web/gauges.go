@@ -85,7 +85,7 @@ var plain = []gauge{
 	{newDesc("enipool_max_pods", "Pods that the node may run."), func(now *status.Status) int { return now.MaxPods }},
 	{newDesc("enipool_enis", "ENIs that are attached, the primary ENI among them."), func(now *status.Status) int { return now.ENIs }},
 	{newDesc("enipool_waiters", "Pending ADDs: those that wait for an address."), func(now *status.Status) int { return now.PendingADDs }},
-	{newDesc("enipool_orphans", "Addresses of sandboxes that are gone, seen and not freed yet: stale allocations."), func(now *status.Status) int { return now.Orphans }},
+	{newDesc("enipool_orphans", "Addresses of sandboxes that are gone, seen and not freed yet: stale allocations."), func(now *status.Status) int { return now.StaleAllocations }},
 	{newDesc("enipool_in_flight", "Changes that the cloud is making."), func(now *status.Status) int { return len(now.InFlight) }},
 	{newDesc("enipool_backoffs", "What is not tried for a while because it failed."), func(now *status.Status) int { return len(now.Backoff) }},
 	{newDesc("enipool_quarantined", "ENIs or addresses of the node that are left out because what the cloud tells of them can't be right."), func(now *status.Status) int { return len(now.LeftOut) }},
