@@ -21,7 +21,7 @@ import (
 func one(t *testing.T, limits eni.Limits, change func(*testNode)) (*world, *testNode) {
 	w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}, sim.ActAttach: {Base: 5 * time.Second}}},
 		subnet("subnet-a", "10.0.1.0/24"))
-	n := w.addNode(testConfig("n1"), sim.Machine{Limits: limits, Subnet: "subnet-a"})
+	n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: limits, Subnet: "subnet-a"})
 	if change != nil {
 		change(n)
 	}

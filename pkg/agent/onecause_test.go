@@ -51,7 +51,7 @@ func tellAll(t *rapid.T, a *Agent, now time.Duration) (h heardOf) {
 // Whatever keeps a node from addresses: all who are told hear of the same cause, in the same words.
 func TestAllAreToldTheSameCause(t *testing.T) {
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-	n := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+	n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 	rapid.Check(t, func(t *rapid.T) {
 		r, s, there := anyReasons(t)
 		a := n.agent(&life{killAt: -1}, w.log)

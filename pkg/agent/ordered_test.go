@@ -23,7 +23,7 @@ import (
 func operated(t *testing.T, test func(t *testing.T, n *testNode, op *testOperator)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.4.0/22"))
-		n := w.addNode(testConfig("n1"), sim.Machine{Limits: eni.Limits{ENIs: 4, V4: 16}, Subnet: "subnet-a"})
+		n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: eni.Limits{ENIs: 4, V4: 16}, Subnet: "subnet-a"})
 		n.callsBy(agentconf.Operator)
 		op := n.operate()
 		defer op.end()

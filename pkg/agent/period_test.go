@@ -348,7 +348,7 @@ func TestANodeIsQuietBesideASubnetWhereItHasNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.0.0/22"), subnet("subnet-b", "10.0.8.0/24"))
-				n := w.addNode(testConfig("n"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+				n := w.addNode(testConfig("n"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 				n.conf.Cloud.Describe = 5 * time.Minute
 				n.start(-1, false)
 				defer n.stop()

@@ -93,7 +93,7 @@ func TestASubnetThatMayHideBlocksAndHasNoneIsNotHammered(t *testing.T) {
 func TestANewENIComesWhereTheSubnetShowsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.2.0/24"), subnet("subnet-b", "10.0.3.0/24"))
-		n := w.addNode(testConfig("n1"), sim.Machine{Limits: slashes28(2), Subnet: "subnet-a"})
+		n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: slashes28(2), Subnet: "subnet-a"})
 		inCluster(n)
 		few := 5
 		n.shows, n.showsOf = &few, "subnet-a"

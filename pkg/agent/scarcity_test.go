@@ -16,7 +16,7 @@ import (
 func scarceWorld(t *testing.T) (w *world, idle []*testNode, poor *testNode) {
 	w = newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/22"))
 	for i := range 5 {
-		n := w.addNode(testConfig(fmt.Sprintf("n%d", i)), sim.Machine{Limits: large, Subnet: "subnet-a"})
+		n := w.addNode(testConfig(fmt.Sprintf("n%d", i)), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 		inCluster(n)
 		n.start(-1, false)
 		idle = append(idle, n)
@@ -26,7 +26,7 @@ func scarceWorld(t *testing.T) (w *world, idle []*testNode, poor *testNode) {
 		n.crowd(9)
 	}
 	sleep(10 * time.Minute)
-	poor = w.addNode(testConfig("poor"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+	poor = w.addNode(testConfig("poor"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 	if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestASubnetThatANodeCantReachIsNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/22"), subnet("subnet-b", "10.0.8.0/22"))
 		node := func(name string) *testNode {
-			n := w.addNode(testConfig(name), sim.Machine{Limits: eni.Limits{ENIs: 1, V4: 50}, Subnet: "subnet-a"})
+			n := w.addNode(testConfig(name), sim.NodeSpec{Limits: eni.Limits{ENIs: 1, V4: 50}, Subnet: "subnet-a"})
 			inCluster(n)
 			return n
 		}

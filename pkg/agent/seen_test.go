@@ -30,7 +30,7 @@ func (d foreseen) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Int
 func TestAnENIThatGetsAnAddressOfOthersBeforeItIsDeletedStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		theirs := netip.MustParseAddr("10.0.1.200")
-		w, n, d, _ := withOneENI(t, sim.Machine{Limits: smallENIs})
+		w, n, d, _ := withOneENI(t, sim.NodeSpec{Limits: smallENIs})
 		n.stop()
 		var goes atomic.Bool
 		n.over = func(inner driver.Driver) driver.Driver {

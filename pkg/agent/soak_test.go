@@ -106,7 +106,7 @@ func newSoakerOf(t *testing.T, seed uint64, change func(eni.Limits, *rand.Rand) 
 		limits := eni.Limits{ENIs: 2 + r.IntN(4), V4: 4 + r.IntN(14)}
 		limits.V6 = limits.V4
 		limits = change(limits, r)
-		m := sim.Machine{Limits: limits, Subnet: "subnet-a"}
+		m := sim.NodeSpec{Limits: limits, Subnet: "subnet-a"}
 		if seed%2 == 0 && limits.V4Block.Size == 0 { // BCE has no blocks
 			m.LikeBCE, m.Limits.NoPrimary = true, true
 		}

@@ -25,7 +25,7 @@ func TestTheLogTellsOnceThatTheCloudWorksAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log logged
-				_, n, d := withMeddler(t, sim.Machine{Limits: eni.Limits{ENIs: 1, V4: 200}}, func(w *world, n *testNode, _ *meddled) {
+				_, n, d := withMeddler(t, sim.NodeSpec{Limits: eni.Limits{ENIs: 1, V4: 200}}, func(w *world, n *testNode, _ *meddled) {
 					w.log = slog.New(slog.NewTextHandler(&log, nil))
 					n.conf.Cloud.Describe = 20 * time.Second
 				})

@@ -142,7 +142,7 @@ func testConfig(name string) agentconf.Config {
 	return c
 }
 
-func (w *world) addNode(conf agentconf.Config, m sim.Machine) *testNode {
+func (w *world) addNode(conf agentconf.Config, m sim.NodeSpec) *testNode {
 	m.Name = conf.Node
 	if _, err := w.account.AddNode(m); err != nil {
 		w.t.Fatal(err)

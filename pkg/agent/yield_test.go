@@ -15,7 +15,7 @@ import (
 func twoSubnets(t *testing.T, l eni.Limits) (w *world, rich []*testNode, poor *testNode) {
 	w = newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/22"), subnet("subnet-b", "10.0.8.0/21"))
 	for i := range 3 {
-		n := w.addNode(testConfig(fmt.Sprintf("n%d", i)), sim.Machine{Limits: l, Subnet: "subnet-a"})
+		n := w.addNode(testConfig(fmt.Sprintf("n%d", i)), sim.NodeSpec{Limits: l, Subnet: "subnet-a"})
 		inCluster(n)
 		n.start(-1, false)
 		rich = append(rich, n)
@@ -25,7 +25,7 @@ func twoSubnets(t *testing.T, l eni.Limits) (w *world, rich []*testNode, poor *t
 		n.crowd(9)
 	}
 	sleep(10 * time.Minute)
-	poor = w.addNode(testConfig("poor"), sim.Machine{Limits: eni.Limits{ENIs: 1, V4: 50}, Subnet: "subnet-a"})
+	poor = w.addNode(testConfig("poor"), sim.NodeSpec{Limits: eni.Limits{ENIs: 1, V4: 50}, Subnet: "subnet-a"})
 	if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
 		t.Fatal(err)
 	}

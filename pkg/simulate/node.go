@@ -37,7 +37,7 @@ type node struct {
 }
 
 // newNode makes a node of the account with an agent that has not begun.
-func newNode(p *play, m sim.Machine, conf agentconf.Config, seed uint64) (*node, error) {
+func newNode(p *play, m sim.NodeSpec, conf agentconf.Config, seed uint64) (*node, error) {
 	if _, err := p.account.AddNode(m); err != nil {
 		return nil, err
 	}

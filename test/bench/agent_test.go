@@ -106,7 +106,7 @@ func idleAgent(t testing.TB) (a *agent.Agent, asked func() int) {
 	if err := kernel.account.AddSubnet(subnet); err != nil {
 		t.Fatal(err)
 	}
-	node, err := kernel.account.AddNode(sim.Machine{Name: "n1", Subnet: subnet.ID, Limits: eni.Limits{ENIs: enisPerNode, V4: slotsPerENI + 1}})
+	node, err := kernel.account.AddNode(sim.NodeSpec{Name: "n1", Subnet: subnet.ID, Limits: eni.Limits{ENIs: enisPerNode, V4: slotsPerENI + 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

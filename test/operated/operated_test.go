@@ -48,7 +48,7 @@ func newBed(t *testing.T) *bed {
 	b.vpc = lab.NewVPC(t, "operated", sim.Options{MTU: 1500}, lab.V4)
 	_, err := b.vpc.Serve(filepath.Join(b.dir, "vpc.sock"), nil)
 	b.must(err)
-	b.node, err = b.vpc.AddNode(sim.Machine{Name: "n1", Subnet: lab.Subnet.ID, New: []string{lab.Subnet.ID}, Limits: eni.Limits{ENIs: 4, V4: 10}}, lab.Subnet)
+	b.node, err = b.vpc.AddNode(sim.NodeSpec{Name: "n1", Subnet: lab.Subnet.ID, New: []string{lab.Subnet.ID}, Limits: eni.Limits{ENIs: 4, V4: 10}}, lab.Subnet)
 	b.must(err)
 	b.reach()
 	zone := ""

@@ -34,7 +34,7 @@ func newAccount(t testing.TB, o Options) *Account {
 		}
 	}
 	for _, name := range []string{"n1", "n2"} {
-		if _, err := a.AddNode(Machine{Name: name, Limits: eni.Limits{ENIs: 4, V4: 8, V6: 8}, Subnet: "a"}); err != nil {
+		if _, err := a.AddNode(NodeSpec{Name: name, Limits: eni.Limits{ENIs: 4, V4: 8, V6: 8}, Subnet: "a"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -21,7 +21,7 @@ type saved struct {
 	Types     []Type
 	Instances []Instance
 	ENIs      []Interface
-	Nodes     []Machine
+	Nodes     []NodeSpec
 	Coming    []coming
 }
 
