@@ -97,7 +97,7 @@ func TestPodsOnAnENIOfOthersNeedNoAddresses(t *testing.T) {
 		n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 		inCluster(n)
 		must(t, w.account.Update(func(tx *sim.Tx) error {
-			theirs, err := tx.Create(sim.Create{Subnet: "subnet-a", Wish: sim.Wish{CountV4: 3}})
+			theirs, err := tx.Create(sim.Create{Subnet: "subnet-a", AddressRequest: sim.AddressRequest{CountV4: 3}})
 			if err == nil {
 				_, err = tx.Attach(sim.Attach{Interface: theirs.ID, Instance: "n1", Index: 1})
 			}

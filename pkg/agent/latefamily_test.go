@@ -78,7 +78,7 @@ func TestIPv6AddressesOfOthersOnANodeWithoutStopNoGrowth(t *testing.T) {
 		*has = true
 		own := n.attached()[0].ID
 		if err := n.w.account.Update(func(tx *sim.Tx) error {
-			_, err := tx.Assign(own, sim.Wish{CountV6: 2})
+			_, err := tx.Assign(own, sim.AddressRequest{CountV6: 2})
 			return err
 		}); err != nil {
 			t.Fatal(err)

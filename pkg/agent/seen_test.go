@@ -49,7 +49,7 @@ func TestAnENIThatGetsAnAddressOfOthersBeforeItIsDeletedStays(t *testing.T) {
 							return err
 						}
 					}
-					_, err = tx.Assign(id, sim.Wish{V4: []netip.Addr{theirs}})
+					_, err = tx.Assign(id, sim.AddressRequest{V4: []netip.Addr{theirs}})
 					return err
 				})
 				n.mu.Lock()

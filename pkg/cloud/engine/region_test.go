@@ -367,7 +367,7 @@ func TestALostAnswerToAMoveIsNoError(t *testing.T) {
 		} {
 			var foreign sim.Interface
 			must(t, w.Update(func(tx *sim.Tx) error {
-				foreign, err = tx.Create(sim.Create{Subnet: "a", Tags: tags, Wish: sim.Wish{CountV4: 1}})
+				foreign, err = tx.Create(sim.Create{Subnet: "a", Tags: tags, AddressRequest: sim.AddressRequest{CountV4: 1}})
 				return err
 			}))
 			if got, err = r.AssignExactly(t.Context(), "i-1", made.ID, foreign.V4, cloud.Origin{ENI: foreign.ID}); !errors.Is(err, cloud.ErrForbidden) || len(got) > 0 {

@@ -47,7 +47,7 @@ func (a *Account) addNode(spec NodeSpec) error {
 		}
 	}
 	spec.New = slices.Clone(spec.New)
-	own, err := spec.primaryWish(a.subnets[spec.Subnet].families())
+	own, err := spec.primaryRequest(a.subnets[spec.Subnet].families())
 	if err != nil {
 		return err
 	}
@@ -106,9 +106,9 @@ func allPlaces(l eni.Limits, f eni.Family) int { return l.PerENI(f) / blockSize(
 
 func blockSize(l eni.Limits, f eni.Family) int { return max(l.Block(f).Size, 1) }
 
-// primaryWish describes an ENI with a primary address of each family that both the subnet and the
+// primaryRequest describes an ENI with a primary address of each family that both the subnet and the
 // instance have.
-func (s NodeSpec) primaryWish(has []eni.Family) (c Create, err error) {
+func (s NodeSpec) primaryRequest(has []eni.Family) (c Create, err error) {
 	v4 := slices.Contains(has, eni.IPv4) && s.Limits.V4 > 0
 	v6 := slices.Contains(has, eni.IPv6) && s.Limits.V6 > 0
 	if !v4 && !v6 {

@@ -132,7 +132,7 @@ func TestWhatIsUnderWayComesToItsEndInALoadedAccount(t *testing.T) {
 		o := Options{CreateTime: time.Minute, AttachTime: time.Minute, DetachTime: time.Minute}
 		a := whole(t, newHalves(o))
 		o.Reserve = EC2Reserve
-		made, coming, going := makeENI(t, a, Create{Subnet: "a", Wish: Wish{CountV4: 2, BlocksV4: 1}}), makeENI(t, a, Create{Subnet: "a"}), makeENI(t, a, Create{Subnet: "a"})
+		made, coming, going := makeENI(t, a, Create{Subnet: "a", AddressRequest: AddressRequest{CountV4: 2, BlocksV4: 1}}), makeENI(t, a, Create{Subnet: "a"}), makeENI(t, a, Create{Subnet: "a"})
 		time.Sleep(time.Minute)
 		_, err := attachENI(t, a, Attach{Interface: going.ID, Instance: "i", Index: 1})
 		must(t, err)
