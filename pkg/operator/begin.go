@@ -52,7 +52,7 @@ func (t *term) beginJob(granted *ticket) {
 }
 
 func (t *term) newJob(node *member, view order.View, p planned, granted *ticket, now order.Moment) *job {
-	j := &job{Step: p.Step, Wish: p.Wish, token: p.token, began: now.Mono, ticket: granted, member: node}
+	j := &job{Step: p.Step, Request: p.Request, token: p.token, began: now.Mono, ticket: granted, member: node}
 	if j.Do == pool.Release {
 		j.prefixes = node.term.Unassignable(view.Status)[j.ENI]
 		node.term.Asked(view.Status, j.prefixes...)

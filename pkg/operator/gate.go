@@ -24,33 +24,33 @@ type Gate struct {
 	born    time.Time
 	mayCall func() error // why no job may send a request now (S6)
 	wake    func()       // has the loop look at the queue
-	fresh   map[string][]quota.Wish
+	fresh   map[string][]quota.Request
 	begun   map[string][]*pending // by node
 	idle    time.Time             // when nothing was left that could have been sent
 }
 
 // pending is a request of a job that waits for its token.
 type pending struct {
-	quota.Wish
+	quota.Request
 	granted chan struct{}
 	taken   bool
 }
 
 // ticket is a job's place at the gate. One request of it is under way at a time.
 type ticket struct {
-	quota.Wish        // of the request under way
-	name       string // of the job, among all of the node
-	under      bool   // a request is under way
-	token      string // the action whose token the job came with and has not used yet
-	step       int    // number of the request
-	last       string // the action that was asked for last
+	quota.Request        // of the request under way
+	name          string // of the job, among all of the node
+	under         bool   // a request is under way
+	token         string // the action whose token the job came with and has not used yet
+	step          int    // number of the request
+	last          string // the action that was asked for last
 }
 
 type ticketKey struct{}
 
 // NewGate returns a gate, which admits nothing before an operator runs with it.
 func NewGate(c Clock) *Gate {
-	return &Gate{clock: c, fresh: map[string][]quota.Wish{}, begun: map[string][]*pending{}}
+	return &Gate{clock: c, fresh: map[string][]quota.Request{}, begun: map[string][]*pending{}}
 }
 
 // other is for actions whose bucket is not known: less than any cloud lets pass.
@@ -119,7 +119,7 @@ func (g *Gate) awaitToken(ctx context.Context, job *ticket, action string) error
 	}
 	g.endRequest(job)
 	job.step++
-	next := &pending{Wish: job.Wish, granted: make(chan struct{})}
+	next := &pending{Request: job.Request, granted: make(chan struct{})}
 	next.Action, next.Object, next.Begun = action, fmt.Sprint(job.name, " ", job.step), true
 	g.begun[next.Node] = append(g.begun[next.Node], next)
 	g.tellQueue(next.Node)
@@ -133,7 +133,7 @@ func (g *Gate) awaitToken(ctx context.Context, job *ticket, action string) error
 	defer g.mu.Unlock()
 	// Both may have happened: what is granted is under way, and ends with the job.
 	if next.taken {
-		job.Wish, job.under = next.Wish, true
+		job.Request, job.under = next.Request, true
 		return ctx.Err()
 	}
 	g.begun[next.Node] = slices.DeleteFunc(g.begun[next.Node], func(other *pending) bool { return other == next })
@@ -144,7 +144,7 @@ func (g *Gate) awaitToken(ctx context.Context, job *ticket, action string) error
 // endRequest ends the request of a job that is under way. The caller holds the lock.
 func (g *Gate) endRequest(t *ticket) {
 	if t.under {
-		g.queue.Done(t.Wish)
+		g.queue.Done(t.Request)
 		t.under = false
 	}
 }
@@ -157,7 +157,7 @@ func (g *Gate) endJob(t *ticket) {
 }
 
 // setFresh replaces what a node waits for with jobs that have not begun.
-func (g *Gate) setFresh(node string, fresh []quota.Wish) {
+func (g *Gate) setFresh(node string, fresh []quota.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.fresh[node] = fresh; len(fresh) == 0 {
@@ -170,7 +170,7 @@ func (g *Gate) setFresh(node string, fresh []quota.Wish) {
 func (g *Gate) tellQueue(node string) {
 	all := slices.Clone(g.fresh[node])
 	for _, p := range g.begun[node] {
-		all = append(all, p.Wish)
+		all = append(all, p.Request)
 	}
 	if len(g.begun[node]) == 0 {
 		delete(g.begun, node)
@@ -192,8 +192,8 @@ func (g *Gate) grantAll() (jobs []*ticket, next time.Duration) {
 			g.grantBegun(w)
 			continue
 		}
-		g.fresh[w.Node] = slices.DeleteFunc(g.fresh[w.Node], func(f quota.Wish) bool { return f.Action == w.Action && f.Object == w.Object })
-		jobs = append(jobs, &ticket{Wish: w, name: w.Action + " " + w.Object, under: true, token: w.Action})
+		g.fresh[w.Node] = slices.DeleteFunc(g.fresh[w.Node], func(f quota.Request) bool { return f.Action == w.Action && f.Object == w.Object })
+		jobs = append(jobs, &ticket{Request: w, name: w.Action + " " + w.Object, under: true, token: w.Action})
 	}
 	// All that may be sent is on its way now: from here on stuckFor counts.
 	at, waits := g.queue.Next(now)
@@ -204,7 +204,7 @@ func (g *Gate) grantAll() (jobs []*ticket, next time.Duration) {
 }
 
 // grantBegun lets a job's next request go. The caller holds the lock.
-func (g *Gate) grantBegun(w quota.Wish) {
+func (g *Gate) grantBegun(w quota.Request) {
 	for i, p := range g.begun[w.Node] {
 		if p.Object == w.Object && p.Action == w.Action {
 			p.taken = true

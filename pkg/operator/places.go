@@ -100,7 +100,7 @@ func (t *term) choosePlace(node *member, view order.View, step *pool.Step, now o
 	}
 	secondaries := cmp.Or(step.V4, step.V6)
 	partial := view.Spec.Pool.Mode != pool.Burstable || view.Spec.Pool.Partial
-	chosen, refused := placement.Choose(placement.Node{Zone: node.node.Zone, Labels: node.node.Labels}, placement.Wish{Secondaries: secondaries, Partial: partial}, all, now.Mono)
+	chosen, refused := placement.Choose(placement.Node{Zone: node.node.Zone, Labels: node.node.Labels}, placement.NewENI{Secondaries: secondaries, Partial: partial}, all, now.Mono)
 	// Fewer addresses than asked for are fine for a pool that fills up later.
 	switch refused.Why {
 	case placement.NoSubnet:

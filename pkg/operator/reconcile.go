@@ -81,10 +81,10 @@ func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 		node.noPlace = noPlace
 		t.dirty[node.network.Name] = true
 	}
-	var list []quota.Wish
+	var list []quota.Request
 	node.wants = map[string]int{}
 	for _, s := range steps {
-		list = append(list, s.Wish)
+		list = append(list, s.Request)
 		if s.Class == quota.Starving {
 			node.wants[s.Subnet] += s.takes()
 		}

@@ -51,8 +51,8 @@ func (e *Error) Error() string {
 // Unwrap returns the kind.
 func (e *Error) Unwrap() error { return e.Kind }
 
-// Wish returns RetryAfter, as errors of package cloud do.
-func (e *Error) Wish() time.Duration { return e.RetryAfter }
+// RetryDelay returns RetryAfter, as errors of package cloud do.
+func (e *Error) RetryDelay() time.Duration { return e.RetryAfter }
 
 // Reason returns the Why of an error, Other for one that is not a driver's.
 func Reason(err error) Why {
