@@ -231,7 +231,7 @@ func TestAnExhaustedSubnetIsNamedAndItsAddressesSpared(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_ = w.account.SetForeign("subnet-a", 1000)
+		_ = w.account.SetUnmanaged("subnet-a", 1000)
 		time.Sleep(2 * time.Second)
 		for range 3 {
 			_ = n.add()
@@ -245,7 +245,7 @@ func TestAnExhaustedSubnetIsNamedAndItsAddressesSpared(t *testing.T) {
 		if st.Exhausted == "" && len(st.Blockers) == 0 {
 			t.Errorf("status %+v: want the subnet named", st)
 		}
-		_ = w.account.SetForeign("subnet-a", 0)
+		_ = w.account.SetUnmanaged("subnet-a", 0)
 		for range 900 {
 			time.Sleep(time.Second)
 			n.retry()
@@ -273,7 +273,7 @@ func TestAnAddressThatTheCloudTookAwayIsNeverHandedOutAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_ = w.account.SetForeign("subnet-a", 1000) // so that they don't come back
+		_ = w.account.SetUnmanaged("subnet-a", 1000) // so that they don't come back
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		if st := n.status(); st.Addresses.Lost != 1 {

@@ -19,7 +19,7 @@ func (w *world) leaveInA(free int) error {
 			used++
 		}
 	}
-	return w.account.SetForeign("subnet-a", 1022-used-free)
+	return w.account.SetUnmanaged("subnet-a", 1022-used-free)
 }
 
 // An ENI in another subnet that is full is no room: a node that can get addresses in a full subnet alone looks at it as often

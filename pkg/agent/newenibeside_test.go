@@ -42,7 +42,7 @@ func TestAnOfferIsEnoughForANewENI(t *testing.T) {
 				if left := n.retry(); left > 0 || n.total() != 9 {
 					t.Fatalf("%d wait, %d addresses", left, n.total())
 				}
-				if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
+				if err := w.account.SetUnmanaged("subnet-a", 10_000); err != nil {
 					t.Fatal(err)
 				}
 				n.stop()

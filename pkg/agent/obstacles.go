@@ -168,7 +168,7 @@ func (r reasons) newENI(s pool.Snapshot, slots int) []pool.Cause {
 		}
 		list = append(list, why)
 	}
-	n, full := len(s.ENIs)+s.Foreign+len(s.Pending), r.pool.Full(s)
+	n, full := len(s.ENIs)+s.Unmanaged+len(s.Pending), r.pool.Full(s)
 	switch quota := r.backoffs.cause(newENIsIn(""), r.now); {
 	case len(s.Pending) > 0:
 		return list
@@ -178,7 +178,7 @@ func (r reasons) newENI(s pool.Snapshot, slots int) []pool.Cause {
 	case full != "" && len(r.untaken()) > 0: // neither does this one
 		return append(list, r.untaken()...)
 	case n >= s.Limits.ENIs:
-		return []pool.Cause{{Kind: pool.ENILimit, Words: fmt.Sprintf("it has %d of %d ENIs, %d of them not enipool's", n, s.Limits.ENIs, s.Foreign)}}
+		return []pool.Cause{{Kind: pool.ENILimit, Words: fmt.Sprintf("it has %d of %d ENIs, %d of them not enipool's", n, s.Limits.ENIs, s.Unmanaged)}}
 	case full != "":
 		return []pool.Cause{{Kind: pool.ENILimit, Words: "it has " + full}}
 	case quota.Kind != 0:

@@ -48,7 +48,7 @@ func TestWhatIsInTheWayIsTheReasonOfTheFault(t *testing.T) {
 		}, nil, 1, health.CacheUnusable, "; `enipoolctl cloud check` on the node says what to do"},
 		{"a full subnet that can't fill an ENI", eni.Limits{ENIs: 3, V4: 17, V6: 17}, func(n *testNode) {
 			n.conf.Pool.Mode, n.conf.Pool.Multiple = pool.Burstable, 1
-			_ = n.w.account.SetForeign("subnet-a", 222) // leaves 10 when the first ENI is full
+			_ = n.w.account.SetUnmanaged("subnet-a", 222) // leaves 10 when the first ENI is full
 		}, nil, 20, health.SubnetExhausted, "no addresses left in subnet subnet-a"},
 		{"the cache can't be built", large, nil, func(n *testNode) {
 			n.bookErr = nodecache.ErrDamaged
@@ -140,13 +140,13 @@ func TestAQuotaIsTheProblemThoughASubnetWasFullJustBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n := one(t, eni.Limits{ENIs: 3, V4: 17, V6: 17}, inCluster)
 		defer n.stop()
-		_ = w.account.SetForeign("subnet-a", 1000)
+		_ = w.account.SetUnmanaged("subnet-a", 1000)
 		n.crowd(30)
 		sleep(5 * time.Second)
 		if st := n.status(); !strings.HasPrefix(st.Problem, "no addresses left in subnet subnet-a") {
 			t.Errorf("a full subnet: problem %q", st.Problem)
 		}
-		_ = w.account.SetForeign("subnet-a", 0)
+		_ = w.account.SetUnmanaged("subnet-a", 0)
 		quota(n)
 		sleep(30 * time.Second)
 		if st := n.status(); st.Exhausted == "" || !strings.Contains(st.Problem, "limit reached") {

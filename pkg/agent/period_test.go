@@ -323,7 +323,7 @@ func TestANodeIsQuietAgainWhenItsSubnetHasRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n := one(t, large, func(n *testNode) { n.conf.Cloud.Describe = 5 * time.Minute })
 		defer n.stop()
-		_ = w.account.SetForeign("subnet-a", 1000)
+		_ = w.account.SetUnmanaged("subnet-a", 1000)
 		for range 20 {
 			_ = n.add()
 		}
@@ -331,7 +331,7 @@ func TestANodeIsQuietAgainWhenItsSubnetHasRoom(t *testing.T) {
 		if n.status().Exhausted == "" {
 			t.Fatalf("the subnet is not known to be full: %+v", n.status())
 		}
-		_ = w.account.SetForeign("subnet-a", 0)
+		_ = w.account.SetUnmanaged("subnet-a", 0)
 		n.all(t, 40*time.Minute)
 		sleep(3 * time.Hour)
 		before := w.calls()["Interfaces"]
@@ -358,7 +358,7 @@ func TestANodeIsQuietBesideASubnetWhereItHasNothing(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if err := w.account.SetForeign("subnet-b", foreign); err != nil {
+				if err := w.account.SetUnmanaged("subnet-b", foreign); err != nil {
 					t.Fatal(err)
 				}
 				sleep(3 * time.Hour)

@@ -27,7 +27,7 @@ func scarceWorld(t *testing.T) (w *world, idle []*testNode, poor *testNode) {
 	}
 	sleep(10 * time.Minute)
 	poor = w.addNode(testConfig("poor"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
-	if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
+	if err := w.account.SetUnmanaged("subnet-a", 10_000); err != nil {
 		t.Fatal(err)
 	}
 	inCluster(poor)
@@ -89,7 +89,7 @@ func TestASubnetThatANodeCantReachIsNoRoom(t *testing.T) {
 		}
 		sleep(10 * time.Minute)
 		poor := node("poor")
-		if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
+		if err := w.account.SetUnmanaged("subnet-a", 10_000); err != nil {
 			t.Fatal(err)
 		}
 		poor.start(-1, false)
@@ -136,7 +136,7 @@ func TestSpareAddressesForOthersGoStepByStep(t *testing.T) {
 		n.crowd(9)
 		sleep(10 * time.Minute)
 		take := func() {
-			if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
+			if err := w.account.SetUnmanaged("subnet-a", 10_000); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -165,7 +165,7 @@ func TestNothingStaysAboveTheWatermarkWhereOthersNeedIt(t *testing.T) {
 		n.crowd(9)
 		sleep(10 * time.Minute)
 		for range 1800 {
-			if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
+			if err := w.account.SetUnmanaged("subnet-a", 10_000); err != nil {
 				t.Fatal(err)
 			}
 			sleep(time.Second)

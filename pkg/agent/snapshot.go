@@ -49,7 +49,7 @@ func (k situation) snapshot(book *ipam.State) pool.Snapshot {
 			// Attached, but its link is not on the node yet.
 			s.Pending = append(s.Pending, pool.Pending{Subnet: nic.Subnet, Slots: slotsOfNew(nic, s.Families)})
 		} else if !nic.Ours {
-			s.Foreign++
+			s.Unmanaged++
 		}
 	}
 	for _, c := range k.mem.Creates {

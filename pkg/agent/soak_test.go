@@ -256,7 +256,7 @@ func (s *soaker) faults() {
 	case 6:
 		s.account.Refuse([]error{cloud.ErrForbidden, cloud.ErrUnavailable}[s.r.IntN(2)])
 	case 7:
-		_ = s.account.SetForeign("subnet-b", s.r.IntN(200))
+		_ = s.account.SetUnmanaged("subnet-b", s.r.IntN(200))
 	case 8: // what was begun is refused for good
 		refused := sim.Fault{Err: []error{cloud.ErrForbidden, cloud.ErrLimit}[s.r.IntN(2)]}
 		s.account.SetFaults(sim.Chance{Action: sim.ActAssign, Percent: 40, Fault: refused}, sim.Chance{Action: sim.ActAttach, Percent: 30, Fault: refused},
@@ -342,7 +342,7 @@ func (s *soaker) fail(format string, args ...any) {
 func (s *soaker) calm() {
 	s.account.Refuse(nil)
 	s.account.SetFaults()
-	_ = s.account.SetForeign("subnet-b", 0)
+	_ = s.account.SetUnmanaged("subnet-b", 0)
 	for _, n := range s.nodes {
 		n.kill()
 		n.mu.Lock()

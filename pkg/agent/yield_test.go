@@ -26,7 +26,7 @@ func twoSubnets(t *testing.T, l eni.Limits) (w *world, rich []*testNode, poor *t
 	}
 	sleep(10 * time.Minute)
 	poor = w.addNode(testConfig("poor"), sim.NodeSpec{Limits: eni.Limits{ENIs: 1, V4: 50}, Subnet: "subnet-a"})
-	if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
+	if err := w.account.SetUnmanaged("subnet-a", 10_000); err != nil {
 		t.Fatal(err)
 	}
 	inCluster(poor)

@@ -168,7 +168,7 @@ func (m *member) planFacts(subnets []pool.Subnet, now time.Duration) order.Facts
 	if m.shown == nil {
 		return facts
 	}
-	facts.Foreign = m.shown.countOthers()
+	facts.Unmanaged = m.shown.countOthers()
 	if m.noNew.Next > now {
 		facts.NoNew = m.noNew
 	}

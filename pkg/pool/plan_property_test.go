@@ -244,7 +244,7 @@ func (k trial) checkLimits(t *rapid.T) {
 			}
 		}
 	}
-	if n := len(k.s.ENIs) + len(k.s.Pending) + k.s.Foreign + created; created > 0 && n > k.s.Limits.ENIs {
+	if n := len(k.s.ENIs) + len(k.s.Pending) + k.s.Unmanaged + created; created > 0 && n > k.s.Limits.ENIs {
 		t.Fatalf("%d ENIs of %d", n, k.s.Limits.ENIs)
 	}
 	carriers := len(k.s.Pending) + created

@@ -51,7 +51,7 @@ func (w World) newAccount(c sim.Clock) (*sim.Account, error) {
 		if err := a.AddSubnet(n); err != nil {
 			return nil, err
 		}
-		if err := a.SetForeign(s.ID, s.Taken); err != nil {
+		if err := a.SetUnmanaged(s.ID, s.Taken); err != nil {
 			return nil, err
 		}
 	}

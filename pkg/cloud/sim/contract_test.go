@@ -82,12 +82,12 @@ func subject(t *testing.T, a *Account, dial func(node string) cloud.Cloud) cloud
 
 // leave lets others take all of the subnet but so many addresses.
 func leave(a *Account, subnet string, free int) error {
-	if err := a.SetForeign(subnet, 0); err != nil {
+	if err := a.SetUnmanaged(subnet, 0); err != nil {
 		return err
 	}
 	all := a.Snapshot().Subnets
 	at := slices.IndexFunc(all, func(s cloud.Subnet) bool { return s.ID == subnet })
-	return a.SetForeign(subnet, all[at].Free-free)
+	return a.SetUnmanaged(subnet, all[at].Free-free)
 }
 
 // direct is the cloud of a node in this process, by an engine that waits for little.

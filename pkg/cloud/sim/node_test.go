@@ -81,7 +81,7 @@ func TestAWrongSubnetOrNodeIsRefused(t *testing.T) {
 		{addNode(a, NodeSpec{Name: "n3", Limits: eni.Limits{ENIs: 152, V4: 2}, Subnet: "a"}), "add node n3: limits of 152 ENIs with 2 IPv4 and 0 IPv6 addresses: must be 1 to 151 ENIs"},
 		{addNode(a, NodeSpec{Name: "n3", Limits: good, Subnet: "a"}), ""},
 		{addNode(a, NodeSpec{Name: "n4", Limits: good, Subnet: "a"}), "add node n4: interface limit of the account: the account may have 3 ENIs"},
-		{a.SetForeign("c", 1), "set others' use: no such subnet c"},
+		{a.SetUnmanaged("c", 1), "set others' use: no such subnet c"},
 		{a.TakeAway(netip.MustParseAddr("10.0.0.2")), "take away 10.0.0.2: no ENI has it as a secondary address"},
 		{a.Detach("eni-00000001"), "detach ENI eni-00000001: incorrect state eni-00000001: it is a node's own"},
 	} {
@@ -214,20 +214,20 @@ func TestTheAddressFreedLastComesIfThereIsNoOther(t *testing.T) {
 	}
 }
 
-func TestForeignUseTakesWhatIsLeftAtMost(t *testing.T) {
+func TestUnmanagedUseTakesWhatIsLeftAtMost(t *testing.T) {
 	a := whole(t, newAccount(t, Options{}))
 	free := func() int { return a.Snapshot().Subnets[0].Free }
-	must(t, a.SetForeign("a", 250))
+	must(t, a.SetUnmanaged("a", 250))
 	if got := free(); got != 1 {
 		t.Errorf("%d addresses are free, want 1", got)
 	}
-	must(t, a.SetForeign("a", math.MaxInt))
+	must(t, a.SetUnmanaged("a", math.MaxInt))
 	if got := free(); got != 0 {
 		t.Errorf("%d addresses are free, want 0", got)
 	}
 	_, err := a.Node("n1").AssignAddresses(t.Context(), "eni-00000001", eni.IPv6, 1)
 	wantKind(t, err, cloud.ErrSubnetFull)
-	must(t, a.SetForeign("a", -1))
+	must(t, a.SetUnmanaged("a", -1))
 	if got := free(); got != 251 {
 		t.Errorf("%d addresses are free, want 251", got)
 	}
