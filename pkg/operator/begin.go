@@ -74,7 +74,7 @@ func (t *term) shareRoom(node *member, step *pool.Step, now time.Duration) bool 
 	}
 	// What is under way to one of them is part of what is shared, or it would be served twice.
 	var waiting []*member
-	sum, supply := 0, s.forPlacement(t.goalsIn(step.Subnet)).Room()
+	sum, supply := 0, s.forPlacement(t.targetsIn(step.Subnet)).Room()
 	for _, other := range t.members {
 		if n := other.wantsIn(step.Subnet) + other.comingFrom(step.Subnet); n > 0 && other.view.Spec.Waiting > 0 {
 			waiting = append(waiting, other)

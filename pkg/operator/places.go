@@ -25,7 +25,7 @@ func (t *term) takePlaces(s seen) {
 		known := t.subnets[p.ID]
 		known.place, known.lacking, known.began, known.wrote = p, 0, s.began.Mono, false
 		known.forgetMoves()
-		placed := known.forPlacement(t.goalsIn(p.ID))
+		placed := known.forPlacement(t.targetsIn(p.ID))
 		known.state = known.state.Described(s.began.Mono, placed.Room(), placed.IsolateBelow)
 	}
 	for id, known := range t.subnets {
@@ -60,11 +60,11 @@ func (t *term) takeSubnet(object *crd.Subnet, deleted bool) {
 	}
 }
 
-// goalsIn returns how much the ENIs of all nodes in a subnet are still to get.
-func (t *term) goalsIn(id string) (list []placement.Goal) {
+// targetsIn returns how much the ENIs of all nodes in a subnet are still to get.
+func (t *term) targetsIn(id string) (list []placement.Target) {
 	for _, node := range t.members {
 		if node.isKnown() {
-			list = append(list, goalsOf(node.view, id)...)
+			list = append(list, targetsOf(node.view, id)...)
 		}
 	}
 	return list
@@ -76,7 +76,7 @@ func (t *term) poolSubnets(node *member, now time.Duration) (list []pool.Subnet)
 	who := placement.Node{Zone: node.node.Zone, Labels: node.node.Labels}
 	for _, id := range slices.Sorted(maps.Keys(t.subnets)) {
 		if s := t.subnets[id]; s.place.ID != "" {
-			list = append(list, forPlan(s.forPlacement(t.goalsIn(id)), who, now))
+			list = append(list, forPlan(s.forPlacement(t.targetsIn(id)), who, now))
 		}
 	}
 	if node.shown == nil {
@@ -95,7 +95,7 @@ func (t *term) choosePlace(node *member, view order.View, step *pool.Step, now o
 	var all []placement.Subnet
 	for id, s := range t.subnets {
 		if s.place.ID != "" {
-			all = append(all, s.forPlacement(t.goalsIn(id)))
+			all = append(all, s.forPlacement(t.targetsIn(id)))
 		}
 	}
 	secondaries := cmp.Or(step.V4, step.V6)
@@ -137,7 +137,7 @@ func (t *term) tellSubnet(s *subnet) {
 			}
 		}
 	}
-	next, changed := s.tell(s.forPlacement(t.goalsIn(s.object.Name)), counts, t.now())
+	next, changed := s.tell(s.forPlacement(t.targetsIn(s.object.Name)), counts, t.now())
 	if !changed {
 		return
 	}

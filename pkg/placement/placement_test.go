@@ -91,7 +91,7 @@ func TestWhichSubnetsAreForANode(t *testing.T) {
 func TestRoomIsWhatNobodyElseIsPromised(t *testing.T) {
 	s := shared("a", 100, 0)
 	s.Granted, s.Released, s.KeepFree = 20, 5, 10
-	s.Attached = []Goal{{Attached: 10, Goal: 30}, {Attached: 30, Goal: 30}, {Attached: 5}}
+	s.Attached = []Target{{Attached: 10, Target: 30}, {Attached: 30, Target: 30}, {Attached: 5}}
 	if s.Owed() != 20 || s.Room() != 100-20+5-10-20 {
 		t.Errorf("owed %d, room %d", s.Owed(), s.Room())
 	}
