@@ -242,7 +242,7 @@ func TestAnExhaustedSubnetIsNamedAndItsAddressesSpared(t *testing.T) {
 		}
 		synctest.Wait()
 		st := n.status()
-		if st.Exhausted == "" && len(st.Blockers) == 0 {
+		if st.Exhausted == "" && len(st.TargetCauses) == 0 {
 			t.Errorf("status %+v: want the subnet named", st)
 		}
 		_ = w.account.SetUnmanaged("subnet-a", 0)

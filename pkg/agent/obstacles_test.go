@@ -120,7 +120,7 @@ func TestAQuotaThatWasRaisedIsForgotten(t *testing.T) {
 		if r := n.last(); r.Reason != health.ENILimitReached {
 			t.Errorf("told %+v", r)
 		}
-		if b := n.status().Blockers; !slices.ContainsFunc(b, func(why string) bool {
+		if b := n.status().TargetCauses; !slices.ContainsFunc(b, func(why string) bool {
 			return strings.HasPrefix(why, "no new ENI is asked for now: CreateInterface") && strings.Contains(why, "limit reached")
 		}) || slices.Contains(b, "no subnet takes new ENIs now") {
 			t.Errorf("blocked by %q", b)

@@ -59,7 +59,7 @@ func TestAllAreToldTheSameCause(t *testing.T) {
 		a.view.known = rapid.IntRange(0, 3).Draw(t, "the cloud has answered") > 0
 		a.status.Most, a.demand.waiting = r.status.Most, rapid.IntRange(1, 3).Draw(t, "waiting")
 		a.causes = r.obstacles(s, there)
-		a.blockers = pool.Rank(pool.Blockers(pool.Config{}, s, 9))
+		a.blockers = pool.Rank(pool.TargetCauses(pool.Config{}, s, 9))
 		if rapid.IntRange(0, 7).Draw(t, "damage") == 0 {
 			a.bookErr = nodecache.ErrDamaged
 		}

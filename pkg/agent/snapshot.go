@@ -116,7 +116,7 @@ func (k situation) steps(book *ipam.State, snap pool.Snapshot, there []int, want
 	if most != target || !pool.Settled(conf, snap, there, most) {
 		k.fill(&snap, book)
 		snap.Needed = max(wanted, 1) // a node without any address is not ready for pods
-		blockers = pool.Blockers(conf, snap, most)
+		blockers = pool.TargetCauses(conf, snap, most)
 		steps = pool.Plan(conf, snap, target)
 		if k.pressed {
 			steps = slices.DeleteFunc(steps, func(s pool.Step) bool { return s.Spare })

@@ -446,7 +446,7 @@ func (n *testNode) right() error {
 	}
 	st := n.told
 	owned := countDemand(n.book, n.w.now(), 0).owned
-	if len(st.Blockers) == 0 && owned < st.Target {
+	if len(st.TargetCauses) == 0 && owned < st.Target {
 		return fmt.Errorf("owns %d slots, target %d: %+v", owned, st.Target, st)
 	}
 	return nil

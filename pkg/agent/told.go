@@ -16,7 +16,7 @@ import (
 func (a *Agent) tellCauses(now time.Duration) []pool.Cause {
 	s, r := &a.status, a.reasons(now)
 	list := r.ranked()
-	s.Blockers, s.Causes, s.Problem = pool.Texts(a.blockers), nil, r.wrongOnNode()
+	s.TargetCauses, s.Causes, s.Problem = pool.Texts(a.blockers), nil, r.wrongOnNode()
 	for _, c := range list {
 		told := status.Cause{Kind: c.Kind.String(), Object: c.Object, Slots: c.Slots, Reason: c.Kind.Reason(), What: health.Explain(asFault(c))}
 		if c.Next > now {
@@ -128,8 +128,8 @@ func (a *Agent) why() string {
 	switch {
 	case s.Problem != "":
 		text = append(text, "cause: "+s.Problem)
-	case len(s.Blockers) > 0:
-		text = append(text, s.Blockers[0])
+	case len(s.TargetCauses) > 0:
+		text = append(text, s.TargetCauses[0])
 	}
 	if next := s.NextTry(a.Wall()); next != "" {
 		text = append(text, "next try "+next)

@@ -188,7 +188,7 @@ func TestANewENIIsAskedForWholeBlocksOfEachFamily(t *testing.T) {
 func TestSingleAddressesInTheRoomOfBlocksAreNamed(t *testing.T) {
 	s := prefixes(v4, card(0, v4, 1, 3))
 	s.Limits.ENIs = 1
-	got := Texts(Blockers(Config{}, s, 10))
+	got := Texts(TargetCauses(Config{}, s, 10))
 	want := []string{"eni-a: 4 single ipv4 addresses take the room of a block of 16 each", "ENI limit reached: 1 of 1, 0 of them being made and 0 not enipool's"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("blockers (-want +got):\n%s", diff)

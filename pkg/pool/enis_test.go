@@ -41,10 +41,10 @@ func TestBurstableENIsAreAsLargeAsTheNodeSays(t *testing.T) {
 	}
 	s = applied(s, Plan(c, s, 30))
 	checkENIs(t, s, 2, func(int) int { return 9 })
-	if got := strings.Join(Texts(Blockers(c, s, 18)), "\n"); got != "" {
+	if got := strings.Join(Texts(TargetCauses(c, s, 18)), "\n"); got != "" {
 		t.Errorf("nothing is missing: %s", got)
 	}
-	list := Texts(Blockers(c, s, 19))
+	list := Texts(TargetCauses(c, s, 19))
 	if want := "demand needs 19 slots and the node holds 18 at most: 2 ENIs for pods with 9 slots each"; len(list) == 0 || list[0] != want {
 		t.Errorf("%q, want %s", list, want)
 	}
@@ -60,7 +60,7 @@ func TestNoENIBeyondTheNodesOwnLimitIsMadeOrSaid(t *testing.T) {
 		t.Errorf("%+v", steps)
 	}
 	const want = "2 ENIs for pods, as many as maxAllocateENI lets the node have"
-	if list := Texts(Blockers(c, s, 32)); !slices.Contains(list, want) {
+	if list := Texts(TargetCauses(c, s, 32)); !slices.Contains(list, want) {
 		t.Errorf("%q", list)
 	}
 	if got := c.Full(s); got != want {

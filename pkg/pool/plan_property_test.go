@@ -125,7 +125,7 @@ func TestNoPlanBreaksARule(t *testing.T) {
 		k.checkSums(t)
 		k.checkOrder(t)
 		k.checkSpares(t)
-		k.checkBlockers(t)
+		k.checkTargetCauses(t)
 	})
 }
 
@@ -371,10 +371,10 @@ func (k trial) awaits() bool {
 	return slices.ContainsFunc(k.s.ENIs, func(e ENI) bool { return e.Busy && len(e.Coming) > 0 && len(k.s.Families) > 1 })
 }
 
-// checkBlockers: there is a reason exactly when the target is not reached.
-func (k trial) checkBlockers(t *rapid.T) {
-	list := Blockers(k.c, k.s, k.target)
-	if again := Blockers(k.c, k.s, k.target); !slices.Equal(list, again) {
+// checkTargetCauses: there is a reason exactly when the target is not reached.
+func (k trial) checkTargetCauses(t *rapid.T) {
+	list := TargetCauses(k.c, k.s, k.target)
+	if again := TargetCauses(k.c, k.s, k.target); !slices.Equal(list, again) {
 		t.Fatalf("two answers: %+v and %+v", list, again)
 	}
 	if k.awaits() || k.yields() {

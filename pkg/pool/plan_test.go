@@ -294,7 +294,7 @@ func TestBlockersNameWhatIsInTheWay(t *testing.T) {
 		{"unknown families", Config{}, node(nil), 1, []string{"the node's address families are not known"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, Texts(Blockers(tt.c, tt.s, tt.target))); diff != "" {
+			if diff := cmp.Diff(tt.want, Texts(TargetCauses(tt.c, tt.s, tt.target))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if steps := Plan(tt.c, tt.s, tt.target); tt.s.NoNew.Is() && slices.ContainsFunc(steps, func(s Step) bool { return s.Do == Create }) {

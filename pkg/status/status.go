@@ -40,9 +40,9 @@ type Status struct {
 	PendingADDs      int       `json:"waiters"` // ADDs that have no address yet
 	StaleAllocations int       `json:"orphans"` // addresses whose sandboxes provably do not exist any more, seen once
 
-	InFlight []string `json:"inFlight,omitempty"` // steps under way, as people read them
-	Backoff  []string `json:"backoff,omitempty"`  // calls that are not repeated for a while after a failure, and why
-	Blockers []string `json:"blockers,omitempty"` // why the target is out of reach
+	InFlight     []string `json:"inFlight,omitempty"` // steps under way, as people read them
+	Backoff      []string `json:"backoff,omitempty"`  // calls that are not repeated for a while after a failure, and why
+	TargetCauses []string `json:"blockers,omitempty"` // why the target is out of reach
 	Findings
 
 	FastPath *FastPath `json:"fastPath,omitempty"` // nil: the agent has none to keep

@@ -15,7 +15,7 @@ func TestAStatusIsToldInLines(t *testing.T) {
 	busy.InFlight = []string{"assign 32 ipv4 addresses to eni-a", "delete eni-b"}
 	busy.Backoff = []string{"releases for 20s: throttled", "requests for addresses in subnet-a for 12s: full"}
 	busy.Causes = []Cause{{Kind: "subnet-full", Object: "subnet-a", Next: noon.Add(16 * time.Second), What: busy.Problem}, {Kind: "throttled", What: "throttled"}}
-	busy.Blockers = []string{"every ENI is full, and no subnet has room for one more"}
+	busy.TargetCauses = []string{"every ENI is full, and no subnet has room for one more"}
 	busy.Addresses.Lost, busy.Addresses.Held, busy.Addresses.Unlinked, busy.StaleAllocations = 1, 11, 8, 2
 	busy.Unused = []string{"eni-a, an ENI that gets no addresses for pods, has 2 that no pod uses"}
 	busy.Shared = []string{"10.0.1.4 of default/web is claimed by others too: rule 1536: from 10.0.1.4 lookup 2"}
@@ -181,7 +181,7 @@ func TestOneLineTellsTheCauseAndOneTheNextTry(t *testing.T) {
 		{"one that is tried now", Status{Problem: "p", Causes: []Cause{{What: "p", Next: noon}}}, "p", ""},
 		{"several", Status{Problem: "p", Causes: make([]Cause, 3)}, "p (and 2 more: -o json has all)", ""},
 		{"what the cluster is told of it", Status{Problem: "p", Causes: []Cause{{What: "p", Reason: health.CloudForbidden}}, Health: faulty, FaultTimes: FaultTimes{FaultSince: noon.Add(-time.Minute)}}, "CloudForbidden for 1m0s: p", ""},
-		{"no pod waits, and the pool can't grow", Status{Blockers: []string{"eni-a is busy", "b"}}, "eni-a is busy", ""},
+		{"no pod waits, and the pool can't grow", Status{TargetCauses: []string{"eni-a is busy", "b"}}, "eni-a is busy", ""},
 		{"a fault of the previous release", Status{Health: faulty, FaultTimes: FaultTimes{FaultSince: noon}}, "CloudForbidden for 0s: 3 pods have no address: ...", ""},
 		{"a back-off of the previous release", Status{Problem: "cloud: throttled", Backoff: []string{"releases for 1s: busy", "cloud for 12s: throttled", "y"}, Written: noon.Add(-5 * time.Second)}, "cloud: throttled", "in 7s"},
 		{"the first of several tries of what is told", Status{Problem: "EPERM", Backoff: []string{"the kernel for 9s: EPERM", "ticks for 3s: EPERM"}, Written: noon}, "EPERM", "in 3s"},

@@ -144,7 +144,7 @@ func TestAFamilyThatTheNodeCanNotHaveIsNamed(t *testing.T) {
 	s.configure("families: [ipv4, ipv6]")
 	s.start()
 	s.told("the problem", func(st status.Status) bool {
-		return strings.Contains(strings.Join(append(st.Blockers, st.Problem), " "), "ipv6")
+		return strings.Contains(strings.Join(append(st.TargetCauses, st.Problem), " "), "ipv6")
 	})
 }
 

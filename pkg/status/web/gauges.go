@@ -93,7 +93,7 @@ var plain = []gauge{
 	{newDesc("enipool_links_missing", "ENIs that have lost their links on the node: their pods are cut off, and no other pod gets their addresses."), func(now *status.Status) int { return len(now.Unlinked) }},
 	{newDesc("enipool_misrouted", "Routes of others in enipool's routing tables, and rules of others before enipool's, that pods' packets take."), func(now *status.Status) int { return len(now.Misrouted) }},
 	{newDesc("enipool_repairs_undone", "Rules, routes, settings and the like that something else on the node undoes again and again after the agent has put them right."), func(now *status.Status) int { return len(now.Undone) }},
-	{newDesc("enipool_blockers", "Causes why the target is out of reach."), func(now *status.Status) int { return len(now.Blockers) }},
+	{newDesc("enipool_blockers", "Causes why the target is out of reach."), func(now *status.Status) int { return len(now.TargetCauses) }},
 }
 
 // fastDesc, fastOffDesc and jumpedDesc tell of the fast path.
