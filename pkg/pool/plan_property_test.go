@@ -281,6 +281,9 @@ func (k trial) checkSums(t *rapid.T) {
 	if there < thereBefore && there < least {
 		t.Fatalf("%d slots there of %d before, %d are wanted: %+v", there, thereBefore, least, k.steps)
 	}
+	if sure := k.sure(); sure < thereBefore && sure < least && inBlocks(k.s.Limits, k.s.Families) {
+		t.Fatalf("%d slots there of %d before until what is asked for comes, %d are wanted: %+v", sure, thereBefore, least, k.steps)
+	}
 	if ownedBefore < k.ceiling() && owned > k.ceiling()+k.slack() && k.c.Mode != Burstable {
 		t.Fatalf("%d slots of %d before, %d may be kept", owned, ownedBefore, k.ceiling())
 	}
@@ -288,7 +291,7 @@ func (k trial) checkSums(t *rapid.T) {
 		return
 	}
 	if inBlocks(k.s.Limits, k.s.Families) {
-		k.checkBlocks(t, there-k.ceiling())
+		k.checkBlocks(t, k.sure()-k.ceiling())
 		return
 	}
 	for _, e := range k.next.ENIs {
