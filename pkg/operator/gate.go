@@ -56,12 +56,12 @@ func NewGate(c Clock) *Gate {
 // other is for actions whose bucket is not known: less than any cloud lets pass.
 var other = quota.Limit{Burst: 5, PerSecond: 1}
 
-// openTerm begins a term, with a full budget.
-func (g *Gate) openTerm(limits map[string]quota.Limit, mayCall func() error, wake func()) {
+// openTerm begins a term, with a budget that begins now.
+func (g *Gate) openTerm(budget *quota.Budget, mayCall func() error, wake func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.born, g.idle = g.clock.Now(), g.clock.Now()
-	g.budget = quota.NewBudget(limits, other, 0)
+	g.budget = budget
 	g.queue = quota.NewQueue(g.budget)
 	g.mayCall, g.wake = mayCall, wake
 	clear(g.fresh)

@@ -3,6 +3,7 @@ package operator
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -49,8 +50,12 @@ func (t *term) takeSubnet(object *crd.Subnet, deleted bool) {
 		b = s.object.ResourceVersion
 	}
 	if cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) <= 0 && s.object != nil && s.object.UID == object.UID && !deleted {
+		if s.older = object; a == b {
+			s.older = nil
+		}
 		return
 	}
+	s.older = nil
 	changed := s.object == nil || deleted || s.object.Generation != object.Generation
 	if s.object = object; deleted {
 		s.object = nil
@@ -151,6 +156,10 @@ func (t *term) writeSubnet(s *subnet, write func(context.Context) (*crd.Subnet, 
 		defer cancel()
 		written, err := write(ctx)
 		t.post(func(t *term) {
+			if errors.Is(err, ErrConflict) && s.older != nil {
+				s.object, s.older = s.older, nil // the store was put back: what the watch told last is what there is
+				t.dirtyAll()
+			}
 			if err != nil {
 				return // the watch tells of another version, and the next describe writes it
 			}

@@ -18,7 +18,7 @@ type planned struct {
 
 // plan returns the calls that may be made for a node as its object says, and why an ENI that it needs has no place.
 func (t *term) plan(node *member, view order.View, now order.Moment) (list []planned, noPlace pool.Cause) {
-	if t.o.Observe || !node.isReady() || view.Status.Epoch > t.epoch {
+	if t.o.Observe || !node.isReady() || view.Status.Epoch > t.epoch || order.IsBehind(view) { // an object that is older than what the node has seen
 		return nil, noPlace
 	}
 	// What was under way when a release was accepted ends in Leaving too; nothing new begins there.
@@ -53,9 +53,6 @@ const mostJobs = 2
 
 // growth returns what brings the node addresses, with the place of a new ENI.
 func (t *term) growth(node *member, view order.View, now order.Moment) (list []planned, noPlace pool.Cause) {
-	if view.Spec.SeenRevision > view.Status.Revision {
-		return nil, noPlace // the object is an older one than the node has seen
-	}
 	class, since := node.classOf(view, now)
 	created := false
 	for _, s := range order.Plan(view.Spec, view.Status, node.planFacts(t.poolSubnets(node, now.Mono), now.Mono)) {
@@ -135,7 +132,7 @@ func (t *term) givingClass(node *member, view order.View) quota.Class {
 
 // finish returns what ends the first of the ENIs that an agent had begun: the others follow when that is there.
 func (t *term) finish(node *member, view order.View) []planned {
-	unfinished := node.shown.unfinished(node.network.Spec.Handover)
+	unfinished := node.shown.unfinished(handoverOf(node.network))
 	if len(unfinished) == 0 {
 		return nil
 	}

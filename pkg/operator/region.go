@@ -140,6 +140,9 @@ func (t *term) looked(s seen, members map[string]*member) {
 		if l, known := s.limits[name]; known {
 			node.limits = l
 		}
+		if node.left {
+			t.dirty[name] = true // it waited for that
+		}
 		view, is := s.views[node.node.Instance]
 		if t.members[name] == node && node.isKnown() && is {
 			node.noteDescribe(&shown{s.began, view}, node.view.Status)

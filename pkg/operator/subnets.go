@@ -16,6 +16,7 @@ import (
 // subnet is one as the operator knows it.
 type subnet struct {
 	object  *crd.Subnet // nil as long as there is none
+	older   *crd.Subnet // that the watch told of last, if it is older than object
 	place   cloud.Place
 	lacking int           // describes in a row that did not show it
 	began   time.Duration // when the last describe that showed it began

@@ -16,12 +16,17 @@ type Description struct {
 // resourceVersion. What the leader did itself counts more than a describe that began within settle of it, and of what
 // leaders before it did only one tells the truth that began settle after the lease was theirs no more (S8).
 func (t *Term) Described(v View, now Moment, d Description) (Status, bool) {
-	if !t.Led(v.Status) || !t.Lease.MayDescribe(d.Began.Mono, t.Acquired) {
+	if !t.Led(v.Status) || !t.Lease.MayDescribe(d.Began.Mono, t.Acquired) || !t.Knows(v, now, d.Began) {
 		return v.Status, false
 	}
 	next := t.beginChange(v.Status)
+	if IsBehind(v) {
+		// What was accepted once may have gone and come back since: what its agent does not publish serves pods.
+		published := setOf(next.Limits, v.Spec.Release)
+		next.Releasing = slices.DeleteFunc(next.Releasing, func(p netip.Prefix) bool { return !published.hasAny(next.Limits, p) })
+	}
 	var gone []netip.Prefix
-	changed := v.Spec.SeenRevision > v.Status.Revision // which the agent waits for (S5)
+	changed := IsBehind(v) // which the agent waits for (S5)
 	for i := range next.ENIs {
 		e := &next.ENIs[i]
 		shown, known := d.Shown[e.ID]
@@ -56,7 +61,7 @@ func (t *Term) Described(v View, now Moment, d Description) (Status, bool) {
 	if len(vanished) > 0 {
 		t.removeGone(&next, now, vanished)
 	}
-	ended := next.endQuarantine(d.Began.Wall)
+	ended := t.endQuarantines(&next, d.Began)
 	if !changed && !ended && len(gone)+len(vanished) == 0 {
 		return v.Status, false
 	}
@@ -81,14 +86,6 @@ func (t *Term) missingFrom(have, shown []netip.Prefix, began time.Duration) (gon
 		}
 	}
 	return gone
-}
-
-// endQuarantine ends the quarantine that was over when a describe began: no late call can change what it shows, so what is
-// still there after it is the node's (S7).
-func (s *Status) endQuarantine(began time.Time) bool {
-	before := len(s.Quarantined)
-	s.Quarantined = slices.DeleteFunc(s.Quarantined, func(q Quarantined) bool { return !began.Before(q.Until) })
-	return len(s.Quarantined) < before
 }
 
 // Follows returns whether a status may follow another, as the API server checks it: what only grows does, and

@@ -56,7 +56,7 @@ func Snapshot(spec Spec, status Status, facts Facts) pool.Snapshot {
 	for _, e := range status.ENIs {
 		switch {
 		case e.State == Creating || e.State == Detached: // what is being made is in the facts
-		case e.Topology != "":
+		case e.Topology != "" || e.State == Unknown:
 			s.Unmanaged++ // it only takes room
 		case spec.Pool.Mode == pool.Burstable && slices.Contains(spec.ReleaseInterfaces, e.ID):
 			// Until it is accepted it counts, or others would be filled for it. See Spec.Idle.

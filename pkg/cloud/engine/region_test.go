@@ -283,7 +283,7 @@ func TestEachRequestIsAdmittedByItsAction(t *testing.T) {
 			must(t, err)
 			_, err = r.Alive(t.Context(), []string{"i-9"})
 			must(t, err)
-			_, err = r.Sweep(t.Context(), time.Hour)
+			_, _, err = r.Sweep(t.Context(), time.Hour)
 			must(t, err)
 			must(t, n.DeleteInterface(t.Context(), made.ID))
 			_, err = r.List(t.Context(), func([]cloud.Listed) error { return nil })
@@ -467,4 +467,42 @@ func TestALostAnswerToAnAssignmentByNameIsNoError(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A sweep of a Region says whether there are instances that it has not asked about, however many have left ENIs, and how many are alive.
+func TestSweepsOfARegionComeToAllInstances(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{Cluster: "blue"})
+		gone := ""
+		for i := range 24 {
+			id := fmt.Sprintf("i-node-%02d", i)
+			_, err := w.AddInstance(sim.Instance{ID: id, Type: "small", Subnet: "a"})
+			must(t, err)
+			made, err := engine.New(w.Driver(id, w.traits), w.o).CreateInterface(t.Context(), cloud.Create{Token: id, Subnet: "a", V4: 1})
+			must(t, err)
+			must(t, w.Detach(made.ID))
+			if i == 23 {
+				must(t, w.Terminate(id))
+				gone = made.ID
+			}
+		}
+		time.Sleep(2 * time.Hour)
+		r := w.region(engine.Options{Cluster: "blue"})
+		var all []string
+		rounds := 1
+		for ; rounds < 20; rounds++ {
+			deleted, more, err := r.Sweep(t.Context(), time.Hour)
+			must(t, err)
+			if all = append(all, deleted...); !more {
+				break
+			}
+			time.Sleep(time.Minute)
+		}
+		if !slices.Equal(all, []string{gone}) || rounds > 7 {
+			t.Errorf("%d rounds have deleted %v, want %s", rounds, all, gone)
+		}
+		if _, more, err := r.Sweep(t.Context(), time.Hour); err != nil || !more {
+			t.Errorf("the next sweep does not begin with all: %v, %v", more, err)
+		}
+	})
 }
