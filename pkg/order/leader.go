@@ -25,12 +25,15 @@ type Term struct {
 	taken  map[netip.Prefix]time.Duration // until when a describe may still show what is gone
 	given  map[netip.Prefix]time.Duration // until when a describe may not show yet what was assigned
 	made   map[string]time.Duration       // the same of ENIs, by id
+
+	described time.Duration           // when the last describe began that was compared with the status
+	lacked    map[thing]time.Duration // what that one lacked, and since when describes lack it
 }
 
 // NewTerm returns what a leader knows of a node when it gets the lease.
 func NewTerm(l Lease, epoch int64, acquired time.Duration) *Term {
 	return &Term{Lease: l, Epoch: epoch, Acquired: acquired, doubts: map[netip.Prefix]int{},
-		taken: map[netip.Prefix]time.Duration{}, given: map[netip.Prefix]time.Duration{}, made: map[string]time.Duration{}}
+		taken: map[netip.Prefix]time.Duration{}, given: map[netip.Prefix]time.Duration{}, made: map[string]time.Duration{}, lacked: map[thing]time.Duration{}}
 }
 
 // beginChange returns a copy of the status for the leader to change. What is accepted in a status that an earlier leader wrote may
@@ -168,6 +171,7 @@ func (t *Term) Assigned(v View, now Moment, id string, addrs ...netip.Prefix) St
 		for _, p := range addrs {
 			t.given[p] = now.Mono + t.Lease.Settle
 			delete(t.taken, p)
+			delete(t.lacked, thing{id, p})
 			if !have.hasAny(next.Limits, p) {
 				e.Addresses = append(e.Addresses, p)
 			}
@@ -181,6 +185,7 @@ func (t *Term) Assigned(v View, now Moment, id string, addrs ...netip.Prefix) St
 func (t *Term) Made(v View, now Moment, uid string, e ENI) Status {
 	next := t.beginChange(v.Status)
 	t.made[e.ID] = now.Mono + t.Lease.Settle
+	delete(t.lacked, thing{eni: e.ID})
 	if next.findENI(e.ID) == nil {
 		next.ENIs = append(next.ENIs, e)
 	}
