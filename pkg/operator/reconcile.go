@@ -102,7 +102,10 @@ func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 
 // nextTries returns when what was refused may be tried again.
 func (node *member) nextTries() []time.Duration {
-	list := []time.Duration{node.until, node.noNew.Next, node.why.Next}
+	list := []time.Duration{node.noNew.Next}
+	for _, p := range node.pauses {
+		list = append(list, p.until, p.why.Next)
+	}
 	for _, c := range node.noMore {
 		list = append(list, c.Next)
 	}

@@ -34,6 +34,9 @@ func (b *Budget) Take(action string, now time.Duration) bool {
 	return b.bucketOf(action, now).take(now)
 }
 
+// Refund puts back the token of a request that was not sent after all.
+func (b *Budget) Refund(action string, now time.Duration) { b.bucketOf(action, now).refund(now) }
+
 // Next returns when to ask Take again: now if there is a token, else when there may be one.
 func (b *Budget) Next(action string, now time.Duration) time.Duration {
 	return b.bucketOf(action, now).nextToken(now)

@@ -34,6 +34,10 @@ const (
 	// refuse a second change.
 	perNode = 2
 	inAll   = 32
+
+	// kept are those of them that only pods that wait get. Detaching an ENI takes minutes where the instance does not
+	// play along: of enough nodes they would hold all. For the same reason a node has one request that gives back.
+	kept = 8
 )
 
 // Wish is what one node wants to ask of the cloud next with one action.
@@ -62,13 +66,15 @@ type Queue struct {
 	lines  map[string]*line  // by action
 	wishes map[string][]Wish // by node: all that are in lines
 	onNode map[string]int    // requests under way
+	giving map[string]int    // of those, the ones of what goes back
 	on     map[string]bool   // ENIs with one
 	begun  int
+	others int // of those, the ones that no pod waits for
 }
 
 // NewQueue returns an empty queue on a budget.
 func NewQueue(b *Budget) *Queue {
-	return &Queue{budget: b, lines: map[string]*line{}, wishes: map[string][]Wish{}, onNode: map[string]int{}, on: map[string]bool{}}
+	return &Queue{budget: b, lines: map[string]*line{}, wishes: map[string][]Wish{}, onNode: map[string]int{}, giving: map[string]int{}, on: map[string]bool{}}
 }
 
 // Set replaces what a node wishes: at most one wish of an action and an object. One that is there already keeps its place unless its class or
@@ -123,6 +129,12 @@ func (q *Queue) Take(now time.Duration) (next Wish, found bool) {
 	q.forgetWish(next)
 	q.begun++
 	q.onNode[next.Node]++
+	if next.Class != Starving {
+		q.others++
+	}
+	if next.Class == Giving {
+		q.giving[next.Node]++
+	}
 	if next.Object != "" {
 		q.on[next.Object] = true
 	}
@@ -140,6 +152,14 @@ func (q *Queue) goesBefore(w, v Wish) bool {
 
 // mayRun tells whether the request may be under way beside those that are.
 func (q *Queue) mayRun(w Wish) bool {
+	return q.nodeMay(w) && (w.Class == Starving || q.others < inAll-kept)
+}
+
+// nodeMay tells whether it may as far as its node is concerned.
+func (q *Queue) nodeMay(w Wish) bool {
+	if w.Class == Giving && q.giving[w.Node] >= perNode-1 {
+		return false
+	}
 	return q.onNode[w.Node] < perNode && !(w.Object != "" && q.on[w.Object])
 }
 
@@ -153,10 +173,37 @@ func (q *Queue) forgetWish(w Wish) {
 // Done ends a request that Take gave.
 func (q *Queue) Done(w Wish) {
 	q.begun--
-	if q.onNode[w.Node]--; q.onNode[w.Node] == 0 {
-		delete(q.onNode, w.Node)
+	if w.Class != Starving {
+		q.others--
+	}
+	count(q.onNode, w.Node)
+	if w.Class == Giving {
+		count(q.giving, w.Node)
 	}
 	delete(q.on, w.Object)
+}
+
+func count(of map[string]int, node string) {
+	if of[node]--; of[node] == 0 {
+		delete(of, node)
+	}
+}
+
+// Held tells of each class whether a wish of it has a token now that its node could use: what is under way of other nodes keeps it, or
+// nobody has asked Take.
+func (q *Queue) Held(now time.Duration) (held [classes]bool) {
+	for action, l := range q.lines {
+		if q.budget.Next(action, now) > now {
+			continue
+		}
+		for c, list := range l.classes {
+			held[c] = held[c] || slices.ContainsFunc(list, q.nodeMay)
+		}
+		for _, w := range l.begun {
+			held[w.Class] = held[w.Class] || q.nodeMay(w)
+		}
+	}
+	return held
 }
 
 // Next returns when to ask Take again if neither Set nor Done comes before; waits is false if
