@@ -102,7 +102,7 @@ func (t *term) shareRoom(node *member, step *pool.Step, now time.Duration) bool 
 	}
 	why := pool.Cause{Kind: pool.SubnetFull, Object: step.Subnet, Next: now + firstPause, Words: fmt.Sprintf("pods of other nodes wait for what subnet %s has left", step.Subnet)}
 	if step.Do == pool.Create {
-		node.noNew = why
+		node.pauses[attemptOf(*step)] = pause{until: why.Next, why: why}
 	} else {
 		node.noMore[step.ENI] = why
 	}
@@ -138,8 +138,14 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 		t.hasRoom(s, now.Mono)
 	}
 	if out.err == nil {
-		node.noteProgress(true, pool.Cause{}, now.Mono)
+		node.noteProgress(j.Step, true, pool.Cause{}, now.Mono)
 		return
+	}
+	if j.ticket.unsent {
+		if errors.Is(out.err, cloud.ErrUnknown) {
+			node.unsure[j.ENI] = now.Mono // requests of it that were sent before
+		}
+		return // its last one was not, so the cloud has refused nothing
 	}
 	why := node.noteRefused(j, out.err, now.Mono)
 	if errors.Is(out.err, cloud.ErrThrottled) {
@@ -153,7 +159,7 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 	if errors.Is(out.err, cloud.ErrNotFound) {
 		node.unsure[j.ENI] = now.Mono - t.o.Lease.Settle // only a describe tells
 	}
-	node.noteProgress(len(out.addrs) > 0, why, now.Mono)
+	node.noteProgress(j.Step, len(out.addrs) > 0, why, now.Mono)
 }
 
 // hasRoom takes in that a subnet has something again: it is tried at once by those whose pods wait for that.

@@ -63,12 +63,18 @@ func New(options Options) (*Operator, error) {
 	return &Operator{o: options, wake: make(chan struct{}, 1)}, nil
 }
 
-// Run leads a term, until ctx ends or the term can't go on. Nothing is sent to the cloud any more when it returns, and what is under
-// way ends with ctx.
+// Run leads a term, until ctx ends or the term can't go on. From when ctx ends nothing more is sent to the cloud; what is under
+// way has the time of a request to end and to be written down, unless lead.Held ends before.
 func (o *Operator) Run(ctx context.Context, lead Lead) error {
 	ctx, end := context.WithCancelCause(ctx)
+	held := lead.Held
+	if held == nil {
+		held = ctx
+	}
+	held, cancel := context.WithCancel(held)
 	var under sync.WaitGroup
 	defer under.Wait()
+	defer cancel()
 	defer end(nil)
 	all, err := o.o.Objects.ReadAll(ctx)
 	if err != nil {
@@ -85,13 +91,14 @@ func (o *Operator) Run(ctx context.Context, lead Lead) error {
 	o.mu.Lock()
 	o.inbox, o.turned, o.oldest = nil, o.o.Clock.Now(), time.Time{}
 	o.mu.Unlock()
-	t := &term{Operator: o, lead: lead, epoch: epoch, ctx: ctx, end: end, under: &under, claims: map[string]*member{}, members: map[string]*member{}, nodes: map[string]Node{},
+	t := &term{Operator: o, lead: lead, epoch: epoch, ctx: held, stop: ctx, end: end, under: &under, claims: map[string]*member{}, members: map[string]*member{}, nodes: map[string]Node{},
 		subnets: map[string]*subnet{}, dirty: map[string]bool{}, running: map[*job]bool{}}
 	t.sweeps.at = firstSweep
-	o.o.Gate.openTerm(budgetOf(o.limits(), last > 0), t.mayCall, o.nudge)
+	o.o.Gate.openTerm(budgetOf(o.limits(), last > 0), t.mayCall, ctx.Done(), o.nudge)
+	defer context.AfterFunc(ctx, o.nudge)()
 	t.takeAll(all)
 	under.Go(func() {
-		o.o.Objects.Watch(ctx, func(e Event) { o.post(func(t *term) { t.takeEvent(e) }) })
+		o.o.Objects.Watch(held, func(e Event) { o.post(func(t *term) { t.takeEvent(e) }) })
 	})
 	t.loop()
 	o.mu.Lock()
@@ -159,8 +166,16 @@ func (o *Operator) Healthy() error {
 	case !oldest.IsZero() && now.Sub(oldest) >= unhealthy:
 		return fmt.Errorf("a call to the cloud has not ended since %s", oldest.Format(time.RFC3339))
 	}
-	if d := o.o.Gate.stuckFor(); d >= unhealthy {
-		return fmt.Errorf("a call that may be made has waited for %s", d)
+	for class, d := range o.o.Gate.stuckFor() {
+		// Calls that no pod waits for may have to wait for others of their kind, each for as long as a call may take.
+		if most := unhealthy + longJob; d >= most || class == quota.Starving && d >= unhealthy {
+			return fmt.Errorf("a call that may be made has waited for %s, class %s", d, class)
+		}
+	}
+	if w, can := o.o.Objects.(Watcher); can {
+		if since, err := w.Silent(); err != nil && now.Sub(since) >= unhealthy {
+			return fmt.Errorf("the API server has told of no changes since %s: %w", since.Format(time.RFC3339), err)
+		}
 	}
 	return nil
 }

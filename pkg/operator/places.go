@@ -98,15 +98,27 @@ func (t *term) poolSubnets(node *member, now time.Duration) (list []pool.Subnet)
 // choosePlace gives a new ENI its subnet, and returns why it has none.
 func (t *term) choosePlace(node *member, view order.View, step *pool.Step, now order.Moment) pool.Cause {
 	var all []placement.Subnet
+	var barred pool.Cause // of the subnets that refused this node an ENI lately, the one that is tried first
 	for id, s := range t.subnets {
-		if s.place.ID != "" {
+		p := node.pauses[attempt{pool.Create, id}]
+		switch {
+		case s.place.ID == "":
+		case p.until <= now.Mono:
 			all = append(all, s.forPlacement(t.targetsIn(id)))
+		case s.place.Zone == node.node.Zone && (!barred.Is() || p.until < barred.Next):
+			barred = p.why
 		}
 	}
 	secondaries := cmp.Or(step.V4, step.V6)
 	partial := view.Spec.Pool.Mode != pool.Burstable || view.Spec.Pool.Partial
 	chosen, refused := placement.Choose(placement.Node{Zone: node.node.Zone, Labels: node.node.Labels}, placement.NewENI{Secondaries: secondaries, Partial: partial}, all, now.Mono)
 	// Fewer addresses than asked for are fine for a pool that fills up later.
+	switch refused.Why {
+	case placement.NoSubnet, placement.SubnetFull:
+		if barred.Is() {
+			return barred
+		}
+	}
 	switch refused.Why {
 	case placement.NoSubnet:
 		return pool.Cause{Kind: pool.NoSubnet, Words: refused.Message}

@@ -22,25 +22,24 @@ func (t *term) plan(node *member, view order.View, now order.Moment) (list []pla
 		return nil, noPlace
 	}
 	// What was under way when a release was accepted ends in Leaving too; nothing new begins there.
-	if now.Mono >= node.until {
-		switch view.Status.Mode {
-		case order.Operator:
-			if node.isGoing() {
-				break
-			}
-			list, noPlace = t.growth(node, view, now)
-			list = append(list, t.clean(node, view, now)...)
-		case order.Joining:
-			list = t.finish(node, view)
+	switch view.Status.Mode {
+	case order.Operator:
+		if node.isGoing() {
+			break
 		}
-		if view.Status.Mode == order.Operator || view.Status.Mode == order.Leaving {
-			list = append(list, t.giving(node, view, now)...)
-		}
+		list, noPlace = t.growth(node, view, now)
+		list = append(list, t.clean(node, view, now)...)
+	case order.Joining:
+		list = t.finish(node, view)
+	}
+	if view.Status.Mode == order.Operator || view.Status.Mode == order.Leaving {
+		list = append(list, t.giving(node, view, now)...)
 	}
 	_, making := node.jobs[""]
 	list = slices.DeleteFunc(list, func(s planned) bool {
 		_, unsure := node.unsure[s.ENI]
-		return node.jobs[s.ENI] != nil || s.ENI != "" && unsure || s.ENI == "" && making
+		waits := node.pauses[attemptOf(s.Step)].until > now.Mono
+		return waits || node.jobs[s.ENI] != nil || s.ENI != "" && unsure || s.ENI == "" && making || s.Class == quota.Giving && len(node.jobs) > 0
 	})
 	if len(node.jobs) >= mostJobs {
 		list = nil

@@ -11,9 +11,9 @@ import (
 // backed is what there is to do about a node's object of before: the API server's store was put back from a backup, and this operator
 // goes on leading.
 type backed struct {
-	before *order.Status // that the object gets again: of the status this operator is the only one who writes. nil: it has it
-	untold int64         // the generation of the spec that was put back: until the agent writes another nothing is accepted. 0: none
-	older  time.Duration // when to read the object, for the watch told of an older copy than is known and of none since. 0: it did not
+	before  *order.Status // that the object gets again: of the status this operator is the only one who writes. nil: it has it
+	putBack int64         // the generation of the spec that was put back: until the agent writes another nothing is accepted. 0: none
+	older   time.Duration // when to read the object, for the watch told of an older copy than is known and of none since. 0: it did not
 }
 
 // isPutBack tells whether a copy with a later version shows what was before: what the API server only lets grow is less.
@@ -27,7 +27,7 @@ func (m *member) notePutBack(copied *crd.NodeNetwork) {
 		before := m.view.Status
 		m.before = &before
 	}
-	m.untold = max(copied.Generation, 1)
+	m.putBack = max(copied.Generation, 1)
 }
 
 // noteOlder takes in that the watch told of an older copy than is known. It lags, as a rule, and tells of that one soon.

@@ -105,7 +105,10 @@ func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 
 // nextTries returns when what was refused may be tried again.
 func (node *member) nextTries() []time.Duration {
-	list := []time.Duration{node.until, node.noNew.Next, node.why.Next}
+	list := []time.Duration{node.noNew.Next}
+	for _, p := range node.pauses {
+		list = append(list, p.until, p.why.Next)
+	}
 	for _, c := range node.noMore {
 		list = append(list, c.Next)
 	}
@@ -115,7 +118,7 @@ func (node *member) nextTries() []time.Duration {
 // inputOf returns what the node's next status follows from.
 func (t *term) inputOf(node *member, now order.Moment) input {
 	in := input{network: node.network, term: node.term.Copy(), now: now, node: node.node, limits: node.limits, shown: node.shown, deeds: node.deeds, gone: node.isGone,
-		causes: node.ownCauses(now.Mono), failed: t.looks.failed, joined: node.joined, busy: node.isBusy(), unsure: node.unsureTokens(), observe: t.o.Observe, reclaim: node.asksBack, before: node.before, untold: node.untold > 0}
+		causes: node.ownCauses(now.Mono), failed: t.looks.failed, joined: node.joined, busy: node.isBusy(), unsure: node.unsureTokens(), observe: t.o.Observe, reclaim: node.asksBack, before: node.before, untold: node.putBack > 0}
 	if node.shown != nil {
 		in.describe = node.shown.began.Wall
 	}

@@ -56,9 +56,12 @@ func (s shown) description(status order.Status) order.Description {
 	for _, nic := range s.view.Interfaces {
 		if nic.Index >= 0 {
 			d.Shown[nic.ID] = prefixesOf(status.Limits, nic.Addresses)
+		} else {
+			d.Loose = append(d.Loose, nic.ID)
 		}
 	}
 	for _, q := range s.view.Quarantined {
+		d.Partial = d.Partial || q.ID == "" // it may be any ENI
 		for _, e := range status.ENIs {
 			if e.ID != q.ID {
 				continue

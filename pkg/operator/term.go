@@ -19,8 +19,10 @@ type term struct {
 	*Operator
 	lead  Lead
 	epoch int64
-	ctx   context.Context
-	end   context.CancelCauseFunc // ends the term
+	ctx   context.Context         // of all that is under way
+	stop  context.Context         // ends when nothing new is to begin
+	end   context.CancelCauseFunc // has stop end
+	endBy time.Duration           // until when what is under way then has time to end, 0 before
 	under *sync.WaitGroup
 
 	members map[string]*member
@@ -40,9 +42,26 @@ type looks struct {
 	under  bool
 	all    time.Duration // when the next describe of everything is due
 	shown  time.Time     // when the last that succeeded began
-	misses int           // in a row
-	failed *pool.Cause   // why, from the second on
-	pause  time.Duration // none before that
+	whole  misses        // of describes of everything
+	some   misses        // of describes of some nodes
+	failed *pool.Cause   // why they fail, once that is told
+}
+
+// misses are failures in a row.
+type misses struct {
+	count int
+	since time.Duration // when the first of them ended
+	until time.Duration // until when it is not tried again
+}
+
+// add returns them with one more, that ended now.
+func (m misses) add(now time.Duration) misses {
+	if m.count == 0 {
+		m.since = now
+	}
+	m.count++
+	m.until = now + min(time.Minute, time.Second<<min(m.count, 6))
+	return m
 }
 
 func (t *term) now() order.Moment {
@@ -50,8 +69,11 @@ func (t *term) now() order.Moment {
 	return order.Moment{Mono: now.Sub(t.lead.Acquired), Wall: now}
 }
 
-// mayCall returns why no job may send a request now (S6).
+// mayCall returns why no request may be sent now (S6).
 func (t *term) mayCall() error {
+	if t.stop.Err() != nil {
+		return errStops
+	}
 	if !t.o.Lease.MayCall(t.now().Mono, t.lead.Renewed().Sub(t.lead.Acquired), t.o.Timeout) {
 		return &driver.Error{Kind: cloud.ErrUnavailable, Detail: "the lease may run out before the request ends"}
 	}
@@ -63,7 +85,7 @@ const patience = time.Minute
 
 // loop turns until the term ends.
 func (t *term) loop() {
-	for t.ctx.Err() == nil {
+	for t.ctx.Err() == nil && !t.hasEnded() {
 		wait := t.turn()
 		t.o.Clock.Sleep(t.ctx, t.wake, min(wait, patience))
 	}
@@ -79,6 +101,9 @@ func (t *term) turn() time.Duration {
 		do(t)
 	}
 	now, wait := t.now().Mono, patience
+	if t.stop.Err() != nil {
+		return t.endTurn()
+	}
 	scans := now >= t.scanAt
 	if scans {
 		t.dirtyDue(now)
@@ -201,6 +226,7 @@ func (t *term) takeNetwork(copied *crd.NodeNetwork) {
 		node = newMember(t.nodeFor(copied), order.NewTerm(t.o.Lease, t.epoch, 0))
 		t.members[copied.Name] = node
 		node.takeCopy(copied)
+		node.recallLimits(copied)
 		t.enterRegion(node)
 		return
 	}
@@ -236,7 +262,7 @@ func (t *term) enterRegion(node *member) {
 	}
 	node.rival, t.claims[node.node.Instance] = "", node
 	node.client = t.o.Region.Node(cloud.Instance{ID: node.node.Instance, Type: node.node.Type, Zone: node.node.Zone})
-	node.client.Recall(cloud.Notes{Begun: tokens})
+	node.client.Recall(cloud.Notes{Begun: tokens, Limits: node.limits})
 }
 
 // takeNode takes in what a Node says. With another instance it is another node.
@@ -251,6 +277,7 @@ func (t *term) takeNode(name string) {
 	switch {
 	case before == node.node.Instance:
 	case before == "":
+		node.recallLimits(node.network)
 		t.enterRegion(node)
 	default:
 		node.node.Instance = before

@@ -163,7 +163,7 @@ func TestAnENIOfAnUnknownStateServesWhomItServes(t *testing.T) {
 	if len(c.Lost)+len(c.Drop)+len(c.Gone) > 0 || len(c.ENIs) != 1 || len(c.Add) != 1 || c.Add[0].ENI != "eni-b" {
 		t.Errorf("%+v", c)
 	}
-	if s := Snapshot(v.Spec, v.Status, Facts{}); s.Foreign != 1 || len(s.ENIs) != 1 {
+	if s := Snapshot(v.Spec, v.Status, Facts{}); s.Unmanaged != 1 || len(s.ENIs) != 1 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -27,12 +27,16 @@ type Term struct {
 	made   map[string]time.Duration       // the same of ENIs, by id
 	fences map[netip.Prefix]fence         // of quarantined addresses
 	behind time.Duration                  // since when the status is older than the agent has seen, 0 if it is not
+
+	described time.Duration           // when the last describe began that was compared with the status
+	lacked    map[thing]time.Duration // what that one lacked, and since when describes lack it
 }
 
 // NewTerm returns what a leader knows of a node when it gets the lease.
 func NewTerm(l Lease, epoch int64, acquired time.Duration) *Term {
 	return &Term{Lease: l, Epoch: epoch, Acquired: acquired, doubts: map[netip.Prefix]int{},
-		taken: map[netip.Prefix]time.Duration{}, given: map[netip.Prefix]time.Duration{}, made: map[string]time.Duration{}, fences: map[netip.Prefix]fence{}}
+		taken: map[netip.Prefix]time.Duration{}, given: map[netip.Prefix]time.Duration{}, made: map[string]time.Duration{},
+		fences: map[netip.Prefix]fence{}, lacked: map[thing]time.Duration{}}
 }
 
 // beginChange returns a copy of the status for the leader to change. What is accepted in a status that an earlier leader wrote may
@@ -170,6 +174,7 @@ func (t *Term) Assigned(v View, now Moment, id string, addrs ...netip.Prefix) St
 		for _, p := range addrs {
 			t.given[p] = now.Mono + t.Lease.Settle
 			delete(t.taken, p)
+			delete(t.lacked, thing{id, p})
 			if !have.hasAny(next.Limits, p) {
 				e.Addresses = append(e.Addresses, p)
 			}
@@ -183,6 +188,7 @@ func (t *Term) Assigned(v View, now Moment, id string, addrs ...netip.Prefix) St
 func (t *Term) Made(v View, now Moment, uid string, e ENI) Status {
 	next := t.beginChange(v.Status)
 	t.made[e.ID] = now.Mono + t.Lease.Settle
+	delete(t.lacked, thing{eni: e.ID})
 	if next.findENI(e.ID) == nil {
 		next.ENIs = append(next.ENIs, e)
 	}

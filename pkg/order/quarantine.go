@@ -36,13 +36,15 @@ func (t *Term) QuarantineEnds(q Quarantined, now Moment) time.Duration {
 	return max(f.since+f.least, min(now.Mono+byWall, f.since+t.Lease.Fence))
 }
 
-// endQuarantines ends what was over when a describe began: no late call can change what it shows, so what is still there after it is the
-// node's (S7). It tells whether anything has ended.
-func (t *Term) endQuarantines(s *Status, began Moment) (ended bool) {
-	t.noteQuarantined(*s, began)
+// endQuarantines ends what was over when a describe began: no late call can change what it shows, so what it shows is the node's (S7).
+// What the status has and it lacks may be what such a call has taken. It tells whether anything has ended.
+func (t *Term) endQuarantines(s *Status, d Description) (ended bool) {
+	t.noteQuarantined(*s, d.Began)
+	there := s.presentAddrs()
 	var stay []Quarantined
 	for _, q := range s.Quarantined {
-		if t.QuarantineEnds(q, began) > began.Mono {
+		proven := d.shows(q.Prefix) || !there.hasAny(s.Limits, q.Prefix)
+		if t.QuarantineEnds(q, d.Began) > d.Began.Mono || !proven {
 			stay = append(stay, q)
 			continue
 		}

@@ -53,6 +53,9 @@ func (b *Budget) Take(action string, now time.Duration) bool {
 	return b.bucketOf(action).take(now)
 }
 
+// Refund puts back the token of a request that was not sent after all.
+func (b *Budget) Refund(action string, now time.Duration) { b.bucketOf(action).refund(now) }
+
 // Next returns when to ask Take again: now if there is a token, else when there may be one.
 func (b *Budget) Next(action string, now time.Duration) time.Duration {
 	return b.bucketOf(action).nextToken(now)

@@ -34,6 +34,10 @@ const (
 	// refuse a second change.
 	perNode = 2
 	inAll   = 32
+
+	// kept are those of them that only pods that wait get. Detaching an ENI takes minutes where the instance does not
+	// play along: of enough nodes they would hold all. For the same reason a node has one request that gives back.
+	kept = 8
 )
 
 // Request is what one node wants to ask of the cloud next with one action.
@@ -62,13 +66,15 @@ type Queue struct {
 	lines    map[string]*line     // by action
 	requests map[string][]Request // by node: all that are in lines
 	onNode   map[string]int       // requests under way
+	giving   map[string]int       // of those, the ones of what goes back
 	on       map[string]bool      // ENIs with one
 	begun    int
+	others   int // of those, the ones that no pod waits for
 }
 
 // NewQueue returns an empty queue on a budget.
 func NewQueue(b *Budget) *Queue {
-	return &Queue{budget: b, lines: map[string]*line{}, requests: map[string][]Request{}, onNode: map[string]int{}, on: map[string]bool{}}
+	return &Queue{budget: b, lines: map[string]*line{}, requests: map[string][]Request{}, onNode: map[string]int{}, giving: map[string]int{}, on: map[string]bool{}}
 }
 
 // Set replaces what a node asks for: at most one request of an action and an object. One that is there already keeps its place unless its class or
@@ -123,6 +129,12 @@ func (q *Queue) Take(now time.Duration) (next Request, found bool) {
 	q.forget(next)
 	q.begun++
 	q.onNode[next.Node]++
+	if next.Class != Starving {
+		q.others++
+	}
+	if next.Class == Giving {
+		q.giving[next.Node]++
+	}
 	if next.Object != "" {
 		q.on[next.Object] = true
 	}
@@ -140,6 +152,14 @@ func (q *Queue) goesBefore(r, v Request) bool {
 
 // mayRun tells whether the request may be under way beside those that are.
 func (q *Queue) mayRun(r Request) bool {
+	return q.nodeMay(r) && (r.Class == Starving || q.others < inAll-kept)
+}
+
+// nodeMay tells whether it may as far as its node is concerned.
+func (q *Queue) nodeMay(r Request) bool {
+	if r.Class == Giving && q.giving[r.Node] >= perNode-1 {
+		return false
+	}
 	return q.onNode[r.Node] < perNode && !(r.Object != "" && q.on[r.Object])
 }
 
@@ -153,10 +173,37 @@ func (q *Queue) forget(r Request) {
 // Done ends a request that Take gave.
 func (q *Queue) Done(r Request) {
 	q.begun--
-	if q.onNode[r.Node]--; q.onNode[r.Node] == 0 {
-		delete(q.onNode, r.Node)
+	if r.Class != Starving {
+		q.others--
+	}
+	count(q.onNode, r.Node)
+	if r.Class == Giving {
+		count(q.giving, r.Node)
 	}
 	delete(q.on, r.Object)
+}
+
+func count(of map[string]int, node string) {
+	if of[node]--; of[node] == 0 {
+		delete(of, node)
+	}
+}
+
+// Held tells of each class whether a request of it has a token now that its node could use: what is under way of other nodes keeps it, or
+// nobody has asked Take.
+func (q *Queue) Held(now time.Duration) (held [classes]bool) {
+	for action, l := range q.lines {
+		if q.budget.Next(action, now) > now {
+			continue
+		}
+		for c, list := range l.classes {
+			held[c] = held[c] || slices.ContainsFunc(list, q.nodeMay)
+		}
+		for _, r := range l.begun {
+			held[r.Class] = held[r.Class] || q.nodeMay(r)
+		}
+	}
+	return held
 }
 
 // Next returns when to ask Take again if neither Set nor Done comes before; waits is false if

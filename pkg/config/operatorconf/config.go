@@ -60,7 +60,7 @@ const LeaseDuration = 15 * time.Second
 func Default() Config {
 	return Config{
 		Families: []eni.Family{eni.IPv4},
-		Cloud:    Cloud{Provider: agentconf.Sim, Describe: 5 * time.Minute, Timeout: 10 * time.Second},
+		Cloud:    Cloud{Provider: agentconf.Sim, Describe: 5 * time.Minute, Timeout: 5 * time.Second},
 		Share:    80, Settle: 10 * time.Second, Fence: 6 * time.Minute, LeakAge: 10 * time.Minute,
 		Listen: "127.0.0.1:9810", LogLevel: slog.LevelInfo, LogFormat: "text",
 	}

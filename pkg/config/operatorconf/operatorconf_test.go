@@ -103,7 +103,7 @@ var texts = []struct {
 	{text: least + "}\nbudget: {AttachNetworkInterface: {burst: 300}}", wrong: "budget[AttachNetworkInterface]: a section: must be actions with their limits"},
 	{text: least + "}\nbudget: {AttachNetworkInterface: {burst: 0, perSecond: 1}}", wrong: "budget[AttachNetworkInterface]"},
 	{text: least + "}\nbudget: {AttachNetworkInterface: 5}", wrong: "budget[AttachNetworkInterface]"},
-	{text: least + "}\nsettle: 1m\nfence: 1m", wrong: `fence: "1m": must be at least cloud.timeout plus settle, 1m10s`},
+	{text: least + "}\nsettle: 1m\nfence: 1m", wrong: `fence: "1m": must be at least cloud.timeout plus settle, 1m5s`},
 	{text: least + "}\nfence: 10m\nleakAge: 1h", set: func(c *Config) { c.Fence, c.LeakAge = 10*time.Minute, time.Hour }},
 	{text: least + "}\nnamespace: enipool\nkubeconfig: /k", set: func(c *Config) { c.Namespace, c.Kubeconfig = "enipool", "/k" }},
 	{text: least + "}\nlisten: 0.0.0.0:9810\nprofile: true\nlogFormat: json", set: func(c *Config) { c.Listen, c.Profile, c.LogFormat = "0.0.0.0:9810", true, "json" }},
