@@ -16,10 +16,9 @@ STEPS ?= 1000000
 FAULTS ?= 3
 PODS ?= 2
 CALLS ?= 60000
-# Packages that wait beside one that computes: those that take longest begin first. With more
-# at once than there are cores a plugin stands still for longer than agents expect of one.
-GO_TEST := go test -count=1 -p $(shell nproc)
-LONGEST := ./test/e2e ./test/explore ./pkg/agent ./pkg/cloud/aws ./pkg/cloud/bce ./pkg/simulate ./test ./test/cri
+# Those that take longest begin first. With more that wait at once than there are cores a plugin
+# stands still for longer than agents expect of one.
+LONGEST := ./test/e2e ./test/explore ./pkg/agent ./pkg/operator ./pkg/cloud/aws ./pkg/cloud/bce ./pkg/simulate ./test ./test/cri
 # Packages whose tests read files and run programs, or go through states one after the other: nothing of theirs could race.
 # make test runs them.
 ALONE := github.com/enipool/enipool/(test|test/explore|test/manifests|test/kube|test/cri|test/operated|scripts/image)
@@ -50,12 +49,12 @@ demo: build tools ## two nodes, agents, a burst of pods on a simulated VPC; KEEP
 
 test: build tools previous ## all tests
 	@scripts/deps.sh test $(ROOT)
-	$(GO_TEST) -timeout 30m $(LONGEST) ./...
+	@go list $(LONGEST) ./... | scripts/test.sh -timeout 30m
 
 # -short: where an operated agent is killed at each effect, some of them will do to find a race.
 race: build tools previous ## all tests that could race, with the race detector
 	@scripts/deps.sh test race $(ROOT)
-	CGO_ENABLED=1 $(GO_TEST) -race -short -timeout 40m $$(go list $(LONGEST) ./... | grep -vxE '$(ALONE)')
+	@go list $(LONGEST) ./... | grep -vxE '$(ALONE)' | CGO_ENABLED=1 scripts/test.sh -race -short -timeout 40m
 
 soak: build ## the agent's random simulation for STEPS (1000000), histories of real processes for CALLS (60000), the agent killed at each system call of a tick; a failing seed is printed
 	go test ./pkg/agent -count=1 -timeout 0 -run NothingIsLost -soak.steps=$(STEPS)
@@ -74,7 +73,7 @@ test-kube: build tools kube ## tests with a real Kubernetes, which make test lea
 
 e2e-kube: build tools kube ## enipool installed on a real Kubernetes on a simulated VPC, as root: minutes
 	@scripts/deps.sh test root
-	ENIPOOL_KUBE=1 ENIPOOL_E2E=1 go test -count=1 -timeout 30m -v ./test/cluster
+	ENIPOOL_KUBE=1 ENIPOOL_E2E=1 go test -vet=off -count=1 -timeout 30m -v ./test/cluster
 
 e2e-cri: build tools ## pods by calls of the CRI to a real containerd, as root
 	@scripts/deps.sh test root
