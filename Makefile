@@ -27,7 +27,7 @@ ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools previous kube test-kube e2e-kube e2e-cri bench-cri test-cloud image demo test race soak explore lint fuzz keys bench clean
+.PHONY: help build tools previous kube test-kube e2e-kube bench-kube e2e-cri bench-cri test-cloud image demo test race soak explore lint fuzz keys bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,10 @@ test-kube: build tools kube ## tests with a real Kubernetes, which make test lea
 e2e-kube: build tools kube ## enipool installed on a real Kubernetes on a simulated VPC, as root: minutes
 	@scripts/deps.sh test root
 	ENIPOOL_KUBE=1 ENIPOOL_E2E=1 go test -vet=off -count=1 -timeout 30m -v ./test/cluster
+
+bench-kube: build tools kube ## pods bound at once on a real Kubernetes, with the watch and without it, six times each in turn
+	@scripts/deps.sh test root
+	ENIPOOL_KUBE=1 ENIPOOL_E2E=1 go test -count=1 -timeout 30m -v ./test/cluster -run TimeFromBoundToReady -bursts=6
 
 e2e-cri: build tools ## pods by calls of the CRI to a real containerd, as root
 	@scripts/deps.sh test root
