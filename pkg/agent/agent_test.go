@@ -106,13 +106,7 @@ func TestThePoolDrainsFromTheNewestENI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n := one(t, eni.Limits{ENIs: 4, V4: 17, V6: 17}, nil)
 		defer n.stop()
-		for range 60 {
-			_ = n.add()
-		}
-		for range 20 {
-			time.Sleep(time.Second)
-			n.retry()
-		}
+		n.addAndRetry(60)
 		if left := n.retry(); left != 0 || len(n.attached()) != 4 {
 			t.Fatalf("%d pods wait with %d ENIs", left, len(n.attached()))
 		}
@@ -233,13 +227,7 @@ func TestAnExhaustedSubnetIsNamedAndItsAddressesSpared(t *testing.T) {
 		}
 		_ = w.account.SetUnmanaged("subnet-a", 1000)
 		time.Sleep(2 * time.Second)
-		for range 3 {
-			_ = n.add()
-		}
-		for range 20 {
-			time.Sleep(time.Second)
-			n.retry()
-		}
+		n.addAndRetry(3)
 		synctest.Wait()
 		st := n.status()
 		if st.Exhausted == "" && len(st.TargetCauses) == 0 {

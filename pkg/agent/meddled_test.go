@@ -80,7 +80,7 @@ func (d *meddled) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Int
 }
 
 func isForbidden() error {
-	return &driver.Error{Kind: cloud.ErrForbidden, Why: driver.Unauthorized, Detail: "UnauthorizedOperation"}
+	return &driver.Error{Kind: cloud.ErrForbidden, Why: cloud.Unauthorized, Detail: "UnauthorizedOperation"}
 }
 
 // withMeddler starts an agent on a node over a driver that a test changes before and after.

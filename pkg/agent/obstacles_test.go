@@ -44,18 +44,18 @@ func TestWhatIsInTheWayIsTheReasonOfTheFault(t *testing.T) {
 			n.w.account.SetFaults(sim.Chance{Percent: 100, Fault: sim.Fault{Err: cloud.ErrThrottled}})
 		}, nil, 1, health.CacheUnusable, "does not say what to build it from: Interfaces: throttled"},
 		{"the cloud knows no such instance", large, func(n *testNode) {
-			n.w.account.SetFaults(sim.Chance{Percent: 100, Fault: sim.Fault{Err: cloud.ErrNotFound}})
-		}, nil, 1, health.CacheUnusable, "; `enipoolctl cloud check` on the node says what to do"},
+			n.w.account.SetFaults(sim.Chance{Percent: 100, Fault: sim.Fault{Err: &sim.Error{Reason: sim.NoSuchInstance, Object: "n1"}}})
+		}, nil, 1, health.WrongInstance, "no such instance n1; put right what names it: "},
 		{"a full subnet that can't fill an ENI", eni.Limits{ENIs: 3, V4: 17, V6: 17}, func(n *testNode) {
 			n.conf.Pool.Mode, n.conf.Pool.Multiple = pool.Burstable, 1
 			_ = n.w.account.SetUnmanaged("subnet-a", 222) // leaves 10 when the first ENI is full
 		}, nil, 20, health.SubnetExhausted, "no addresses left in subnet subnet-a"},
-		{"the cache can't be built", large, nil, func(n *testNode) {
+		{"the instance has no link here", large, nil, func(n *testNode) {
 			n.bookErr = nodecache.ErrDamaged
 			for _, nic := range n.attached() {
 				n.hidden[nic.MAC] = true
 			}
-		}, 1, health.CacheUnusable, "primary ENI is not there"},
+		}, 1, health.WrongInstance, "pods can get no address: the node's primary ENI is not there"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // state lets nobody change it. The node has room on others.
 func TestOneENIThatRefusesDoesNotStarveTheNode(t *testing.T) {
 	busy := func() error {
-		return &driver.Error{Kind: cloud.ErrUnavailable, Why: driver.Busy, Detail: "the ENI's state does not allow it"}
+		return &driver.Error{Kind: cloud.ErrUnavailable, Why: cloud.Busy, Detail: "the ENI's state does not allow it"}
 	}
 	for name, tt := range map[string]struct {
 		method string
@@ -106,7 +106,7 @@ func TestASubnetThatIsForbiddenIsNotToldAsExhausted(t *testing.T) {
 // What there is not may be an ENI, the instance or a security group: naming another subnet mends none of
 // those. Which it is, the driver tells, and the engine hands it on.
 func TestOnlyASubnetThatThereIsNotIsToldAsNoSubnet(t *testing.T) {
-	for why, want := range map[cloud.Why]pool.Kind{driver.NoSuchSubnet: pool.NoSubnet, driver.NoSuchInstance: pool.CallFailed, driver.Other: pool.CallFailed} {
+	for why, want := range map[cloud.Why]pool.Kind{cloud.NoSuchSubnet: pool.NoSubnet, cloud.NoSuchInstance: pool.WrongInstance, cloud.Other: pool.CallFailed} {
 		synctest.Test(t, func(t *testing.T) {
 			_, n, _ := withMeddler(t, sim.NodeSpec{Limits: eni.Limits{ENIs: 2, V4: 9}}, func(_ *world, n *testNode, d *meddled) {
 				d.refuseIf(func(method, _ string) error {

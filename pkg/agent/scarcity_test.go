@@ -15,17 +15,7 @@ import (
 // subnet that has none left. Nobody refused the five anything.
 func scarceWorld(t *testing.T) (w *world, idle []*testNode, poor *testNode) {
 	w = newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/22"))
-	for i := range 5 {
-		n := w.addNode(testConfig(fmt.Sprintf("n%d", i)), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
-		inCluster(n)
-		n.start(-1, false)
-		idle = append(idle, n)
-	}
-	sleep(30 * time.Second)
-	for _, n := range idle {
-		n.crowd(9)
-	}
-	sleep(10 * time.Minute)
+	idle = w.idleNodes(5, large)
 	poor = w.addNode(testConfig("poor"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 	if err := w.account.SetUnmanaged("subnet-a", 10_000); err != nil {
 		t.Fatal(err)
@@ -39,6 +29,22 @@ func scarceWorld(t *testing.T) (w *world, idle []*testNode, poor *testNode) {
 		}
 	}
 	return w, idle, poor
+}
+
+// idleNodes are nodes in subnet-a with more addresses than the nine pods of each need.
+func (w *world) idleNodes(number int, l eni.Limits) (idle []*testNode) {
+	for i := range number {
+		n := w.addNode(testConfig(fmt.Sprintf("n%d", i)), sim.NodeSpec{Limits: l, Subnet: "subnet-a"})
+		inCluster(n)
+		n.start(-1, false)
+		idle = append(idle, n)
+	}
+	sleep(30 * time.Second)
+	for _, n := range idle {
+		n.crowd(9)
+	}
+	sleep(10 * time.Minute)
+	return idle
 }
 
 // untilServed returns how long it takes until no pod of the node waits, or an hour if some do still.

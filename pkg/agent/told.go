@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -48,7 +49,7 @@ func (r reasons) ranked() []pool.Cause {
 	}
 	list = append(list, r.toGrant()...)
 	if r.cache != "" {
-		list = append(list, pool.Cause{Kind: pool.CacheUnusable, Next: r.backoffs[of(rebuilds)].until, Words: r.cache})
+		list = append(list, r.noCache())
 	}
 	list = append(list, r.links.causes()...)
 	if s.Most == 0 && r.sized { // an agent that ends before that knows nothing of room
@@ -58,6 +59,16 @@ func (r reasons) ranked() []pool.Cause {
 		list = append(list, r.short()...)
 	}
 	return pool.Rank(list)
+}
+
+// noCache is why the node cache can't be used. That it can't be built for this node is told as what it is: another
+// name mends it, and nothing at the cache.
+func (r reasons) noCache() pool.Cause {
+	failed := r.backoffs[of(rebuilds)]
+	if wrong, is := errors.AsType[*wrongInstanceError](failed.err); is {
+		return pool.Cause{Kind: pool.WrongInstance, Next: failed.until, Words: wrong.Error()}
+	}
+	return pool.Cause{Kind: pool.CacheUnusable, Next: failed.until, Words: r.cache}
 }
 
 // lacks tells whether pods have no address that is about to be theirs, or the cluster was told so and

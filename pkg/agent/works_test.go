@@ -19,8 +19,8 @@ func TestTheLogTellsOnceThatTheCloudWorksAgain(t *testing.T) {
 		err    *driver.Error
 	}{
 		"it was not reached":      {"", &driver.Error{Kind: cloud.ErrUnavailable, Detail: "HTTP 503"}},
-		"describes are forbidden": {"Interfaces", &driver.Error{Kind: cloud.ErrForbidden, Why: driver.Unauthorized, Detail: "UnauthorizedOperation"}},
-		"requests are forbidden":  {"Assign", &driver.Error{Kind: cloud.ErrForbidden, Why: driver.Unauthorized, Detail: "UnauthorizedOperation"}},
+		"describes are forbidden": {"Interfaces", &driver.Error{Kind: cloud.ErrForbidden, Why: cloud.Unauthorized, Detail: "UnauthorizedOperation"}},
+		"requests are forbidden":  {"Assign", &driver.Error{Kind: cloud.ErrForbidden, Why: cloud.Unauthorized, Detail: "UnauthorizedOperation"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -238,7 +238,7 @@ func with(s Snapshot, change func(*Snapshot)) Snapshot {
 	return s
 }
 
-func TestBlockersNameWhatIsInTheWay(t *testing.T) {
+func TestTargetCausesNameWhatIsInTheWay(t *testing.T) {
 	burst := Config{Mode: Burstable, Multiple: 1}
 	full := card(0, v4, 0, 16)
 	for _, tt := range []struct {

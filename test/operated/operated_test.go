@@ -4,8 +4,6 @@ package operated
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -65,36 +63,13 @@ func (b *bed) must(err error) {
 	}
 }
 
-// reach brings the API server, which listens on a loopback address, into the node's namespace.
+// reach brings the API server into the node's namespace.
 func (b *bed) reach() {
 	at, err := url.Parse(b.api.Config().Host)
 	b.must(err)
-	var l net.Listener
-	b.must(b.node.Do(func() (err error) { l, err = net.Listen("tcp", at.Host); return err }))
-	b.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go pass(client, at.Host)
-		}
-	}()
-}
-
-func pass(client net.Conn, to string) {
-	defer client.Close()
-	server, err := net.Dial("tcp", to)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	go func() {
-		_, _ = io.Copy(server, client)
-		_ = server.(*net.TCPConn).CloseWrite()
-	}()
-	_, _ = io.Copy(client, server)
+	way, err := lab.Reach(at.Host, b.node.Do, nil)
+	b.must(err)
+	b.Cleanup(way.Close)
 }
 
 // run starts a program with a configuration.

@@ -160,7 +160,7 @@ func TestAPageThatIsLostLetsTheLookBeginAnew(t *testing.T) {
 			_, r, scans := many(t, func(s driver.Scan) error {
 				if s.Next != "" && left > 0 {
 					left--
-					return &driver.Error{Kind: cloud.ErrUnavailable, Why: driver.PageLost}
+					return &driver.Error{Kind: cloud.ErrUnavailable, Why: cloud.PageLost}
 				}
 				return nil
 			})
@@ -184,7 +184,7 @@ func TestAListWhosePagesGetLostIsNotComplete(t *testing.T) {
 			w, r, _ := many(t, func(s driver.Scan) error {
 				if s.Next != "" && left > 0 {
 					left--
-					return &driver.Error{Kind: cloud.ErrUnavailable, Why: driver.PageLost}
+					return &driver.Error{Kind: cloud.ErrUnavailable, Why: cloud.PageLost}
 				}
 				return nil
 			})

@@ -78,19 +78,26 @@ func batchAddPrivateIP(_ *Endpoint, r *request) (effect, error) {
 		return nil, err
 	}
 	w, err := requestOf(b.Addresses, b.Count, b.family())
-	return func(tx *sim.Tx) (any, error) {
-		i, err := find(tx, r.id)
-		if err != nil {
-			return nil, err
-		}
-		got, err := tx.Assign(i.ID, w)
-		if err != nil {
-			return nil, err
-		}
+	return assigns(r.id, w, func(got sim.Got) any {
 		return struct {
 			Addresses []string `json:"privateIpAddresses"`
-		}{texts(got)}, nil
-	}, err
+		}{texts(got)}
+	}), err
+}
+
+// assigns is the effect that assigns addresses to the ENI, with the answer about those that it got.
+func assigns(id string, asked sim.AddressRequest, answer func(sim.Got) any) effect {
+	return func(tx *sim.Tx) (any, error) {
+		i, err := find(tx, id)
+		if err != nil {
+			return nil, err
+		}
+		got, err := tx.Assign(i.ID, asked)
+		if err != nil {
+			return nil, err
+		}
+		return answer(got), nil
+	}
 }
 
 func addPrivateIP(_ *Endpoint, r *request) (effect, error) {
@@ -106,19 +113,11 @@ func addPrivateIP(_ *Endpoint, r *request) (effect, error) {
 		named, count = nil, 1
 	}
 	w, err := requestOf(named, count, batchBody{V6: b.V6}.family())
-	return func(tx *sim.Tx) (any, error) {
-		i, err := find(tx, r.id)
-		if err != nil {
-			return nil, err
-		}
-		got, err := tx.Assign(i.ID, w)
-		if err != nil {
-			return nil, err
-		}
+	return assigns(r.id, w, func(got sim.Got) any {
 		return struct {
 			Address string `json:"privateIpAddress"`
-		}{texts(got)[0]}, nil
-	}, err
+		}{texts(got)[0]}
+	}), err
 }
 
 // gone are addresses to take.
