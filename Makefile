@@ -31,7 +31,7 @@ help: ## list the targets
 
 build: ## build our programs into .build/
 	@for p in plugins/*/; do $(GO_BUILD) -o $(BUILD)/ ./$$p; done
-	@echo "built $$(cd $(BUILD) && ls -d enipool*) into $(BUILD)/"
+	@echo "built $(notdir $(wildcard plugins/*)) into $(BUILD)/"
 
 tools: ## build the reference plugins and cnitool from their Go modules
 	@scripts/tools.sh $(BUILD)/cni
