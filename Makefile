@@ -35,7 +35,7 @@ help: ## list the targets
 build: ## build our programs into .build/
 	@mkdir -p $(BUILD)
 	@$(GO_BUILD) -o $(BUILD)/ ./plugins/...
-	@echo "built $$(cd $(BUILD) && ls -d enipool*) into $(BUILD)/"
+	@echo "built $(notdir $(wildcard plugins/*)) into $(BUILD)/"
 
 tools: ## build the reference plugins and cnitool from their Go modules
 	@scripts/tools.sh $(BUILD)/cni

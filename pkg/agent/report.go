@@ -37,6 +37,7 @@ func (a *Agent) report(now time.Duration) {
 		s.Addresses = countByState(a.book, now)
 	}
 	s.Unlinked, s.Unused = a.links.lines(a.book), a.unusedLines()
+	s.Prefixes = countPrefixes(a.view.limits.V4Block, a.book).line()
 	if s.Held = nil; a.book != nil {
 		s.Held = heldLines(a.book)
 	}

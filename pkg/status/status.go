@@ -74,6 +74,7 @@ type Findings struct {
 	Shared    []string `json:"shared,omitempty"`    // addresses of pods that others claim too
 	Blocked   []string `json:"blocked,omitempty"`   // chains of others that drop what pods send or get
 	Misrouted []string `json:"misrouted,omitempty"` // routes and rules of others that pods' packets take instead of ours
+	Prefixes  string   `json:"prefixes,omitempty"`  // delegated ones, where there are any: how many, and what keeps their free addresses
 	Unused    []string `json:"unused,omitempty"`    // ENIs that get none for pods, with addresses that no pod uses
 	LeftOut   []string `json:"leftOut,omitempty"`   // ENIs of which the cloud tells what can't be right
 	Undone    []Undone `json:"undone,omitempty"`    // repairs that something undoes again and again, the most frequent first

@@ -42,7 +42,14 @@ func (s Status) Lines(now time.Time, process Process) []string {
 	}
 	text.add("limits", "%s", s.describeLimits())
 	if c := s.Health.Capacity; s.Health.Reason != "" && c >= 0 && c < s.Most {
-		text.add("capacity", "%d pods, as long as there are no more addresses", c)
+		until := "as long as there are no more addresses"
+		if !s.Health.Faulty && len(s.Causes)+len(s.Blockers) == 0 { // the number follows later, so that it does not go up and down
+			until = "until more addresses could be had for a while"
+		}
+		text.add("capacity", "%d pods, %s", c, until)
+	}
+	if s.Prefixes != "" {
+		text.add("prefixes", "%s", s.Prefixes)
 	}
 	if s.FastPath != nil {
 		text.add("fast path", "%s", s.fastPath(now, process))

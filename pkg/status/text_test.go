@@ -24,6 +24,8 @@ func TestAStatusIsToldInLines(t *testing.T) {
 	exhausted.Watched, exhausted.Synced, exhausted.Pods, exhausted.PendingADDs = true, true, 36, 2
 	exhausted.Health = health.Report{Faulty: true, Reason: health.SubnetExhausted, Message: "2 pods have no address: ...", Capacity: 34}
 	exhausted.FaultSince = noon.Add(-2 * time.Minute)
+	again := example()
+	again.Health, again.Prefixes = health.Report{Reason: health.AddressesAvailable, Capacity: 16}, "3 of 16 addresses each; 2 in use, whose 17 free addresses stay until all of a prefix are free"
 	unsynced := example()
 	unsynced.Watched, unsynced.Health = true, health.Report{Reason: health.AddressesAvailable, Capacity: 109}
 	synced := example()
@@ -106,6 +108,13 @@ cause:	SubnetExhausted for 2m4s: 2 pods have no address: ...
 demand:	36 (36 pods, 2 wait), need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 capacity:	34 pods, as long as there are no more addresses
+`},
+		{"more can be had again, and prefixes", again, 4 * time.Second, `
+agent:	ready, mode batch by equation, heard 4s ago
+demand:	36, need 48, target 48: up
+limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
+capacity:	16 pods, until more addresses could be had for a while
+prefixes:	3 of 16 addresses each; 2 in use, whose 17 free addresses stay until all of a prefix are free
 `},
 		{"repairs that don't last", fought, 4 * time.Second, `
 agent:	ready, mode batch by equation, heard 4s ago
