@@ -19,7 +19,9 @@ run=(go test -vet=off -count=1 -p "$(nproc)" "$@")
 
 failed=0
 "${idle[@]}" "${run[@]}" "${computes[@]}" &
+beside=$!
+trap 'kill "$beside" 2>/dev/null || true' EXIT # what runs beside a script is not interrupted with it
 echo "${run[*]}, of ${#computes[@]} packages beside ${#waits[@]}"
 "${run[@]}" "${waits[@]}" || failed=1
-wait $! || failed=1
+wait "$beside" || failed=1
 exit $failed

@@ -178,11 +178,7 @@ func (r reasons) newENI(s pool.Snapshot, slots int) []pool.Cause {
 	case full != "" && len(r.untaken()) > 0: // neither does this one
 		return append(list, r.untaken()...)
 	case n >= s.Limits.ENIs:
-<<<<<<< HEAD
-		return []pool.Cause{{Kind: pool.ENILimit, Words: fmt.Sprintf("it has %d of %d ENIs, %d of them not enipool's", n, s.Limits.ENIs, s.Unmanaged)}}
-=======
-		return r.eniLimit(fmt.Sprintf("it has %d of %d ENIs, %d of them not enipool's", n, s.Limits.ENIs, s.Foreign))
->>>>>>> front
+		return r.eniLimit(fmt.Sprintf("it has %d of %d ENIs, %d of them not enipool's", n, s.Limits.ENIs, s.Unmanaged))
 	case full != "":
 		return r.eniLimit("it has " + full)
 	case quota.Kind != 0:

@@ -43,7 +43,7 @@ func (s Status) Lines(now time.Time, process Process) []string {
 	text.add("limits", "%s", s.describeLimits())
 	if c := s.Health.Capacity; s.Health.Reason != "" && c >= 0 && c < s.Most {
 		until := "as long as there are no more addresses"
-		if !s.Health.Faulty && len(s.Causes)+len(s.Blockers) == 0 { // the number follows later, so that it does not go up and down
+		if !s.Health.Faulty && len(s.Causes)+len(s.TargetCauses) == 0 { // the number follows later, so that it does not go up and down
 			until = "until more addresses could be had for a while"
 		}
 		text.add("capacity", "%d pods, %s", c, until)
