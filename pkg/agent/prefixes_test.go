@@ -64,7 +64,7 @@ func TestTheCauseNamesSingleAddressesThatTakeTheRoomOfPrefixes(t *testing.T) {
 		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.2.0/23"))
 		limits := slashes28(3)
 		limits.ENIs = 1
-		n := w.addNode(testConfig("n1"), sim.Machine{Limits: limits, Subnet: "subnet-a"})
+		n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: limits, Subnet: "subnet-a"})
 		must(t, w.account.Fragment("subnet-a", true))
 		_, err := w.account.Node("n1").AssignAddresses(t.Context(), n.attached()[0].ID, eni.IPv4, 3)
 		must(t, err)
@@ -78,8 +78,8 @@ func TestTheCauseNamesSingleAddressesThatTakeTheRoomOfPrefixes(t *testing.T) {
 		sleep(5 * time.Second)
 		s := n.status()
 		const want = "3 single addresses take the room of a prefix each"
-		if !strings.Contains(s.Prefixes, want) || !strings.Contains(s.Problem, want) || !strings.Contains(strings.Join(s.Blockers, "; "), "3 single ipv4 addresses") {
-			t.Errorf("prefixes %q, cause %q, blockers %q; want %q", s.Prefixes, s.Problem, s.Blockers, want)
+		if !strings.Contains(s.Prefixes, want) || !strings.Contains(s.Problem, want) || !strings.Contains(strings.Join(s.TargetCauses, "; "), "3 single ipv4 addresses") {
+			t.Errorf("prefixes %q, cause %q, blockers %q; want %q", s.Prefixes, s.Problem, s.TargetCauses, want)
 		}
 	})
 }
