@@ -10,25 +10,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-func watchAll(t *testing.T, c Cache) *Watch {
-	t.Helper()
-	w, err := c.WatchAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return w
-}
-
 // Here too a wake that does not come hangs the test.
 
 func TestTheAgentWakesWhenAnAddComesAndGoes(t *testing.T) {
 	c := newCache(t, pool(3))
-	w := watchAll(t, c)
+	w := watch(t, c.WatchAll)
 	mustPick(t, c, "a")
 	<-w.C
 	one := announce(t, c, owner("b"), SinceBoot()+time.Minute)
@@ -57,7 +43,7 @@ func TestTheAgentWakesWhenAnAddComesAndGoes(t *testing.T) {
 
 func TestTheAgentSeesTheFirstPendingADDWithoutACache(t *testing.T) {
 	c := Cache{Path: filepath.Join(t.TempDir(), "node.cache")}
-	w := watchAll(t, c)
+	w := watch(t, c.WatchAll)
 	announce(t, c, owner("a"), SinceBoot()+time.Minute)
 	<-w.C
 }
@@ -66,7 +52,7 @@ func TestTheAgentSeesTheFirstPendingADDWithoutACache(t *testing.T) {
 // all that wait, and an agent that looks would wake itself.
 func TestPendingADDsWakeNoADDAndLookingNobody(t *testing.T) {
 	c := newCache(t, pool(3))
-	add := watch(t, c)
+	add := watch(t, c.Watch)
 	for i := range 10 {
 		w := announce(t, c, owner(fmt.Sprint(i)), SinceBoot()+time.Minute)
 		if i > 0 {
@@ -83,7 +69,7 @@ func TestPendingADDsWakeNoADDAndLookingNobody(t *testing.T) {
 	default:
 	}
 
-	agent := watchAll(t, c)
+	agent := watch(t, c.WatchAll)
 	if got := waiting(t, c, SinceBoot()); got != "0" || c.Why() != "no room" {
 		t.Errorf("%q wait, %q", got, c.Why())
 	}
