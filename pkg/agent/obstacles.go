@@ -191,7 +191,7 @@ func (r reasons) newENI(s pool.Snapshot, slots int) []pool.Cause {
 // for single addresses.
 func (r reasons) eniLimit(words string) []pool.Cause {
 	if singles := countPrefixes(r.view.limits.V4Block, r.book).singleWords(); singles != "" {
-		words += ", and " + singles + ": replacing the node frees it"
+		words += ", and " + singles + ", left from when its subnet had no whole one or prefixes were off"
 	}
 	return []pool.Cause{{Kind: pool.ENILimit, Words: words}}
 }

@@ -64,7 +64,10 @@ func (p prefixes) line() string {
 		text = "turned off, and " + text + " are left"
 	}
 	if p.inUse > 0 {
-		text += fmt.Sprintf("; %d in use, whose %d free addresses stay until all of a prefix are free", p.inUse, p.unused)
+		text += fmt.Sprintf("; %d in use", p.inUse)
+	}
+	if p.unused > 0 {
+		text += fmt.Sprintf(", whose %d free addresses stay until all of a prefix are free", p.unused)
 	}
 	if p.singles > 0 && !p.off {
 		text += "; " + p.singleWords()

@@ -37,6 +37,7 @@ func TestPeopleAreToldWhyFreeAddressesOfPrefixesStay(t *testing.T) {
 		{"nothing in use", slash28, [][]eni.Address{idle, v6}, "1 of 16 addresses each"},
 		{"one in use", slash28, [][]eni.Address{whole, idle},
 			"2 of 16 addresses each; 1 in use, whose 13 free addresses stay until all of a prefix are free"},
+		{"one that is used up", slash28, [][]eni.Address{run("10.0.1.16", 16, eni.Used)}, "1 of 16 addresses each; 1 in use"},
 		{"a cooldown keeps one too", slash28, [][]eni.Address{run("10.0.1.16", 1, eni.Cooling), run("10.0.1.17", 15, eni.Free)},
 			"1 of 16 addresses each; 1 in use, whose 15 free addresses stay until all of a prefix are free"},
 		{"single addresses", slash28, [][]eni.Address{singles}, "0 of 16 addresses each; 3 single addresses take the room of a prefix each"},
