@@ -45,7 +45,7 @@ func (w *world) left(ids map[string]bool) (n int) {
 
 // A leader looks once for what nodes have left that were gone before it led, of however many instances, and then each day.
 func TestEachTermSweepsOnceAndThenDaily(t *testing.T) {
-	play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {
+	play(t, setup{nodes: 1, checks: time.Minute}, func(ctx context.Context, w *world) {
 		leaked := w.leak(ctx, 35, 5)
 		time.Sleep(time.Hour)
 		w.leadWith(ctx, nil)
@@ -70,7 +70,7 @@ func TestEachTermSweepsOnceAndThenDaily(t *testing.T) {
 
 // An operator that only observes deletes nothing.
 func TestAnObserverSweepsNothing(t *testing.T) {
-	play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {
+	play(t, setup{nodes: 1, checks: time.Minute}, func(ctx context.Context, w *world) {
 		leaked := w.leak(ctx, 2, 1)
 		time.Sleep(time.Hour)
 		w.leadWith(ctx, func(o *operator.Options) { o.Observe = true })
