@@ -49,7 +49,7 @@ func TestEachTermSweepsOnceAndThenDaily(t *testing.T) {
 		leaked := w.leak(ctx, 35, 5)
 		time.Sleep(time.Hour)
 		w.leadWith(ctx, nil)
-		w.begin(ctx)
+		w.agents = nil // a day has many of their looks
 		took := w.until(20*time.Minute, func() bool { return w.left(leaked) == 0 })
 		if took < time.Minute {
 			t.Errorf("after %s", took)
@@ -100,7 +100,10 @@ func TestAnObjectOfANodeThatIsGoneEnds(t *testing.T) {
 		w.store.remove(a.name)
 		time.Sleep(lease.Duration)
 		w.leadWith(ctx, nil)
-		w.until(5*time.Minute, func() bool { return w.store.node(a.name) == nil })
+		took := w.until(5*time.Minute, func() bool { return w.store.node(a.name) == nil })
+		if asked := w.Calls()[sim.ActAlive]; took < lease.Settle || asked != 2 {
+			t.Errorf("it ended after %s and %d requests about its instance", took, asked)
+		}
 	})
 }
 
