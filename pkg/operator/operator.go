@@ -91,7 +91,7 @@ func (o *Operator) Run(ctx context.Context, lead Lead) error {
 	o.inbox, o.turned, o.oldest = nil, o.o.Clock.Now(), time.Time{}
 	o.mu.Unlock()
 	t := &term{Operator: o, lead: lead, epoch: epoch, ctx: held, stop: ctx, under: &under, members: map[string]*member{}, nodes: map[string]Node{},
-		subnets: map[string]*subnet{}, dirty: map[string]bool{}, running: map[*job]bool{}}
+		subnets: map[string]*subnet{}, dirty: map[string]bool{}, index: newIndex(), running: map[*job]bool{}}
 	o.o.Gate.openTerm(o.limits(), t.mayCall, ctx.Done(), o.nudge)
 	defer context.AfterFunc(ctx, o.nudge)()
 	t.takeAll(all)

@@ -25,7 +25,7 @@ func (t *term) takePlaces(s seen) {
 		known := t.subnets[p.ID]
 		known.place, known.lacking, known.began, known.wrote = p, 0, s.began.Mono, false
 		known.forgetMoves()
-		placed := known.forPlacement(t.goalsIn(p.ID))
+		placed := known.forPlacement(t.tally.goalsIn(p.ID))
 		known.state = known.state.Described(s.began.Mono, placed.Room(), placed.IsolateBelow)
 	}
 	for id, known := range t.subnets {
@@ -60,23 +60,13 @@ func (t *term) takeSubnet(object *crd.Subnet, deleted bool) {
 	}
 }
 
-// goalsIn returns how much the ENIs of all nodes in a subnet are still to get.
-func (t *term) goalsIn(id string) (list []placement.Goal) {
-	for _, node := range t.members {
-		if node.isKnown() {
-			list = append(list, goalsOf(node.view, id)...)
-		}
-	}
-	return list
-}
-
 // poolSubnets returns the subnets as the node's plan knows them. One that the cloud does not show to be for nodes counts as
 // roomy for the ENIs that are there, until it refuses.
 func (t *term) poolSubnets(node *member, now time.Duration) (list []pool.Subnet) {
 	who := placement.Node{Zone: node.node.Zone, Labels: node.node.Labels}
 	for _, id := range slices.Sorted(maps.Keys(t.subnets)) {
 		if s := t.subnets[id]; s.place.ID != "" {
-			list = append(list, forPlan(s.forPlacement(t.goalsIn(id)), who, now))
+			list = append(list, forPlan(s.forPlacement(t.tally.goalsIn(id)), who, now))
 		}
 	}
 	if node.shown == nil {
@@ -99,7 +89,7 @@ func (t *term) choosePlace(node *member, view order.View, step *pool.Step, now o
 		switch {
 		case s.place.ID == "":
 		case p.until <= now.Mono:
-			all = append(all, s.forPlacement(t.goalsIn(id)))
+			all = append(all, s.forPlacement(t.tally.goalsIn(id)))
 		case s.place.Zone == node.node.Zone && (!barred.Is() || p.until < barred.Next):
 			barred = p.why
 		}
@@ -137,19 +127,8 @@ func (t *term) tellSubnet(s *subnet) {
 		t.writeSubnet(s, func(ctx context.Context) (*crd.Subnet, error) { return t.o.Objects.CreateSubnet(ctx, made) })
 		return
 	}
-	var counts subnetCounts
-	for _, node := range t.members {
-		if node.network == nil {
-			continue
-		}
-		for _, e := range node.network.Status.ENIs {
-			if e.Subnet == s.object.Name {
-				counts.interfaces++
-				counts.addresses += 1 + len(e.Addresses)
-			}
-		}
-	}
-	next, changed := s.tell(s.forPlacement(t.goalsIn(s.object.Name)), counts, t.now())
+	counts := t.tally[s.object.Name]
+	next, changed := s.tell(s.forPlacement(t.tally.goalsIn(s.object.Name)), counts, t.now())
 	if !changed {
 		return
 	}

@@ -27,11 +27,52 @@ type term struct {
 	nodes   map[string]Node
 	subnets map[string]*subnet
 	dirty   map[string]bool // members to look at
+	index
 	looks
 	running  map[*job]bool
 	sweepAt  time.Duration // 0: not before a node is gone
-	scanAt   time.Duration // when all members are gone through next
+	scanAt   time.Duration // when dues are asked next
 	reclaims bool          // nodes are asked for idle slots
+	asksAt   time.Duration // when it is next worked out how many
+}
+
+// index is what is kept of all members so that nobody need go through them.
+type index struct {
+	tally    tally
+	due      *dues              // when members are to be looked at though nothing changed
+	describe *dues              // when they are to be described
+	starving map[string]*member // whose pods wait
+	lacking  map[string]*member // whose pods wait for what no subnet has
+}
+
+func newIndex() index {
+	return index{tally: tally{}, due: newDues(), describe: newDues(), starving: map[string]*member{}, lacking: map[string]*member{}}
+}
+
+// note keeps what the index has of a member, nil if it is there no more.
+func (x *index) note(name string, m *member, now order.Moment) {
+	delete(x.starving, name)
+	delete(x.lacking, name)
+	if m == nil {
+		x.due.set(name, 0)
+		x.describe.set(name, 0)
+		return
+	}
+	x.tally.exchange(m, m.portions())
+	x.due.set(name, m.due)
+	at := time.Duration(0)
+	if m.client != nil && m.isKnown() {
+		if t, is := m.describeDue(m.view, now); is {
+			at = max(t, 1)
+		}
+	}
+	x.describe.set(name, at)
+	if m.network != nil && m.view.Spec.Waiting > 0 {
+		x.starving[name] = m
+	}
+	if m.lacksRoom() {
+		x.lacking[name] = m
+	}
 }
 
 // looks is what is known of describes.
@@ -103,13 +144,16 @@ func (t *term) turn() time.Duration {
 	}
 	scans := now >= t.scanAt
 	if scans {
-		t.dirtyDue(now)
+		for _, name := range t.due.take(now) {
+			t.dirty[name] = true
+		}
 	}
 	for name := range t.dirty {
 		delete(t.dirty, name)
 		t.reconcile(name)
 	}
-	if scans {
+	if now >= t.asksAt {
+		t.asksAt = now + askEvery
 		t.reclaim()
 	}
 	// A job that turns out to need nothing makes room for another one.
@@ -128,6 +172,9 @@ func (t *term) turn() time.Duration {
 	if len(t.dirty) > 0 {
 		wait = 0
 	}
+	if t.reclaims || len(t.lacking) > 0 {
+		wait = min(wait, t.asksAt-now)
+	}
 	if scans {
 		t.scanAt = now + scanEvery
 		wait = min(wait, t.scan(now))
@@ -137,29 +184,21 @@ func (t *term) turn() time.Duration {
 	return max(wait, time.Nanosecond)
 }
 
-// scanEvery is how often all members are gone through at most, however many events there are.
-const scanEvery = 100 * time.Millisecond
-
-// dirtyDue has the members looked at whose time has come.
-func (t *term) dirtyDue(now time.Duration) {
-	for name, node := range t.members {
-		if node.due > 0 && node.due <= now {
-			t.dirty[name] = true
-		}
-	}
-}
+// scanEvery is how often it is asked at most who is due, however many events there are, and askEvery how often nodes are asked for idle slots.
+const (
+	scanEvery = 100 * time.Millisecond
+	askEvery  = time.Second
+)
 
 // scan begins what is due for all members together, and returns how long until something is due.
 func (t *term) scan(now time.Duration) time.Duration {
 	t.sweep()
-	wait := t.describe(now)
+	wait := t.describeMembers(now)
 	if t.sweepAt > 0 {
 		wait = min(wait, max(0, t.sweepAt-now))
 	}
-	for _, node := range t.members {
-		if node.due > 0 {
-			wait = min(wait, max(0, node.due-now))
-		}
+	if at, is := t.due.next(); is {
+		wait = min(wait, max(0, at-now))
 	}
 	return wait
 }
@@ -184,8 +223,11 @@ func (t *term) takeEvent(change Event) {
 	case change.Node != nil && change.Deleted:
 		delete(t.nodes, change.Node.Name)
 	case change.Node != nil:
-		t.nodes[change.Node.Name] = *change.Node
-		t.takeNode(change.Node.Name)
+		// Most of what a Node tells is how it is doing.
+		if before, known := t.nodes[change.Node.Name]; !known || !before.isSame(*change.Node) {
+			t.nodes[change.Node.Name] = *change.Node
+			t.takeNode(change.Node.Name)
+		}
 	case change.Subnet != nil:
 		t.takeSubnet(change.Subnet, change.Deleted)
 	case change.Network != nil && change.Deleted:
@@ -264,6 +306,8 @@ func (t *term) replaceMember(name string, node *member) {
 		t.o.Region.Forget(node.node.Instance)
 	}
 	delete(t.members, name)
+	t.tally.exchange(node, nil)
+	t.note(name, nil, t.now())
 	if node.next != nil {
 		t.takeNetwork(node.next)
 	}
