@@ -74,8 +74,8 @@ func (t *term) shareRoom(node *member, step *pool.Step, now time.Duration) bool 
 	}
 	// What is under way to one of them is part of what is shared, or it would be served twice.
 	var waiting []*member
-	sum, supply := 0, s.forPlacement(t.targetsIn(step.Subnet)).Room()
-	for _, other := range t.members {
+	sum, supply := 0, s.forPlacement(t.tally.targetsIn(step.Subnet)).Room()
+	for _, other := range t.starving {
 		if n := other.wantsIn(step.Subnet) + other.comingFrom(step.Subnet); n > 0 && other.view.Spec.Waiting > 0 {
 			waiting = append(waiting, other)
 			sum += n
@@ -130,6 +130,9 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 	node.deeds = append(node.deeds, j.deeds(out, string(network.UID))...)
 	if j.moved != nil {
 		j.moved.count, j.moved.ended = j.brings(out, network.Status.Limits.Read()), max(now.Mono, 1)
+		if s := t.subnets[j.Subnet]; s != nil {
+			s.sums = nil
+		}
 	}
 	if j.Do == pool.Delete && out.err == nil {
 		node.removed[j.ENI] = now.Mono + t.o.Lease.Settle
@@ -165,10 +168,8 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 // hasRoom takes in that a subnet has something again: it is tried at once by those whose pods wait for that.
 func (t *term) hasRoom(s *subnet, now time.Duration) {
 	s.state.RetryAt = min(s.state.RetryAt, now)
-	for name, m := range t.members {
-		if m.lacksRoom() {
-			t.dirty[name] = true
-		}
+	for name := range t.lacking {
+		t.dirty[name] = true
 	}
 }
 

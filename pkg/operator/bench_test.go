@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -152,14 +153,26 @@ func BenchmarkRound(b *testing.B) {
 			}
 			b.Run(mode+"/"+round.name, func(b *testing.B) {
 				w := newBench(b, mode == "burstable")
+				before := cpuTime(b)
 				for i := 0; b.Loop(); i++ {
 					round.do(w, i)
 					w.pass(time.Second)
 				}
+				b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op") // on a busy machine the time says little
 				b.ReportMetric(float64(w.writes)/float64(b.N), "writes/op")
 			})
 		}
 	}
+}
+
+// cpuTime returns the processor time of the process so far.
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 // benchClock is a clock that is set.

@@ -17,6 +17,8 @@ type deed func(t *order.Term, view order.View, now order.Moment) order.Status
 // input is all that a node's next status follows from.
 type input struct {
 	network  *crd.NodeNetwork
+	read     order.View  // of it
+	wrong    error       // why there is no view
 	term     *order.Term // a copy: what a decision notes in it counts once the status is written
 	now      order.Moment
 	node     Node
@@ -51,9 +53,9 @@ var errLater = errors.New("an operator with a later epoch writes this node")
 
 // decide returns a node's next status. It is a function of its input, but for the term, which is the decision's own.
 func (in input) decide() (decision, error) {
-	view, err := crd.View(in.network)
-	if err != nil {
-		return decision{}, err
+	view := in.read
+	if in.wrong != nil {
+		return decision{}, in.wrong
 	}
 	if !in.term.Led(view.Status) {
 		return decision{}, errLater

@@ -31,6 +31,7 @@ type member struct {
 
 	times
 	writing bool
+	calm    bool // nothing is to be done for it unless a describe, its object or its Node says something new
 	client  cloud.Cloud
 	noPlace pool.Cause       // why an ENI that it needs has no place
 	said    string           // what was logged last
@@ -48,8 +49,9 @@ type object struct {
 
 // shares are what a node has to do with others of its subnets.
 type shares struct {
-	wants    map[string]int // addresses by subnet that pods wait for, of calls that have not begun
-	asksBack int            // idle slots that it is asked for
+	has      map[string]portion // of each subnet, as the tally has it
+	wants    map[string]int     // addresses by subnet that pods wait for, of calls that have not begun
+	asksBack int                // idle slots that it is asked for
 }
 
 // times are of what a node does.

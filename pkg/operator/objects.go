@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"time"
 
@@ -69,6 +70,11 @@ type Node struct {
 	Type     string
 	Zone     string
 	Labels   map[string]string
+}
+
+// isSame tells whether another copy says the same.
+func (n Node) isSame(m Node) bool {
+	return n.Name == m.Name && n.Instance == m.Instance && n.Type == m.Type && n.Zone == m.Zone && maps.Equal(n.Labels, m.Labels)
 }
 
 // InstanceOf returns the instance that a provider ID names, the last part of it: "aws:///eu-west-3a/i-0abc", "cce://i-abc".

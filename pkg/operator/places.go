@@ -26,7 +26,7 @@ func (t *term) takePlaces(s seen) {
 		known := t.subnets[p.ID]
 		known.place, known.lacking, known.began, known.wrote = p, 0, s.began.Mono, false
 		known.forgetMoves()
-		placed := known.forPlacement(t.targetsIn(p.ID))
+		placed := known.forPlacement(t.tally.targetsIn(p.ID))
 		known.state = known.state.Described(s.began.Mono, placed.Room(), placed.IsolateBelow)
 	}
 	for id, known := range t.subnets {
@@ -65,23 +65,13 @@ func (t *term) takeSubnet(object *crd.Subnet, deleted bool) {
 	}
 }
 
-// targetsIn returns how much the ENIs of all nodes in a subnet are still to get.
-func (t *term) targetsIn(id string) (list []placement.Target) {
-	for _, node := range t.members {
-		if node.isKnown() {
-			list = append(list, targetsOf(node.view, id)...)
-		}
-	}
-	return list
-}
-
 // poolSubnets returns the subnets as the node's plan knows them. One that the cloud does not show to be for nodes counts as
 // roomy for the ENIs that are there, until it refuses.
 func (t *term) poolSubnets(node *member, now time.Duration) (list []pool.Subnet) {
 	who := placement.Node{Zone: node.node.Zone, Labels: node.node.Labels}
 	for _, id := range slices.Sorted(maps.Keys(t.subnets)) {
 		if s := t.subnets[id]; s.place.ID != "" {
-			list = append(list, forPlan(s.forPlacement(t.targetsIn(id)), who, now))
+			list = append(list, forPlan(s.forPlacement(t.tally.targetsIn(id)), who, now))
 		}
 	}
 	if node.shown == nil {
@@ -104,7 +94,7 @@ func (t *term) choosePlace(node *member, view order.View, step *pool.Step, now o
 		switch {
 		case s.place.ID == "":
 		case p.until <= now.Mono:
-			all = append(all, s.forPlacement(t.targetsIn(id)))
+			all = append(all, s.forPlacement(t.tally.targetsIn(id)))
 		case s.place.Zone == node.node.Zone && (!barred.Is() || p.until < barred.Next):
 			barred = p.why
 		}
@@ -142,19 +132,8 @@ func (t *term) tellSubnet(s *subnet) {
 		t.writeSubnet(s, func(ctx context.Context) (*crd.Subnet, error) { return t.o.Objects.CreateSubnet(ctx, made) })
 		return
 	}
-	var counts subnetCounts
-	for _, node := range t.members {
-		if node.network == nil {
-			continue
-		}
-		for _, e := range node.network.Status.ENIs {
-			if e.Subnet == s.object.Name {
-				counts.interfaces++
-				counts.addresses += 1 + len(e.Addresses)
-			}
-		}
-	}
-	next, changed := s.tell(s.forPlacement(t.targetsIn(s.object.Name)), counts, t.now())
+	counts := t.tally[s.object.Name]
+	next, changed := s.tell(s.forPlacement(t.tally.targetsIn(s.object.Name)), counts, t.now())
 	if !changed {
 		return
 	}

@@ -33,7 +33,7 @@ func (m *member) goingBack() int {
 // What already goes back, or is there, is not asked for again.
 func (t *term) reclaim() {
 	need := map[string]int{}
-	for _, m := range t.members {
+	for _, m := range t.lacking {
 		if m.lacksRoom() {
 			need[m.node.Zone] += m.view.Spec.Waiting
 		}
@@ -45,7 +45,7 @@ func (t *term) reclaim() {
 	for id, s := range t.subnets {
 		// What is there they get next; but what the cloud refused since the last describe says more than that.
 		if s.state.State != placement.Full || t.now().Mono >= s.state.RetryAt {
-			need[s.place.Zone] -= max(0, s.forPlacement(t.targetsIn(id)).Room())
+			need[s.place.Zone] -= max(0, s.forPlacement(t.tally.targetsIn(id)).Room())
 		}
 	}
 	idle := map[string][]*member{}

@@ -21,7 +21,13 @@ func (t *term) reconcile(name string) {
 	if node == nil {
 		return
 	}
-	node.due = 0
+	node.due, node.calm = 0, false
+	defer func() {
+		if t.members[name] == node {
+			t.note(name, node, t.now())
+		}
+	}()
+	t.tally.exchange(node, node.portions())
 	switch {
 	case node.left:
 		t.replaceMember(name, node)
@@ -98,9 +104,12 @@ func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 			node.due = at
 		}
 	}
-	if at, is := node.describeDue(view, now); is && at > now.Mono && (node.due == 0 || at < node.due) {
+	at, describes := node.describeDue(view, now)
+	if describes && at > now.Mono && (node.due == 0 || at < node.due) {
 		node.due = at
 	}
+	node.calm = !describes && node.due == 0 && len(steps) == 0 && !node.isBusy() && !node.isGoing() && !noPlace.Is() && t.looks.failed == nil && (node.shown == nil || len(node.shown.looseENIs()) == 0) &&
+		len(node.network.Status.Causes) == 0 && (view.Status.Mode == order.Self || order.Have(view.Spec, view.Status) >= view.Spec.Slots)
 }
 
 // nextTries returns when what was refused may be tried again.
@@ -117,7 +126,7 @@ func (node *member) nextTries() []time.Duration {
 
 // inputOf returns what the node's next status follows from.
 func (t *term) inputOf(node *member, now order.Moment) input {
-	in := input{network: node.network, term: node.term.Copy(), now: now, node: node.node, limits: node.limits, shown: node.shown, deeds: node.deeds, gone: node.isGone,
+	in := input{network: node.network, read: node.view, wrong: node.wrong, term: node.term.Copy(), now: now, node: node.node, limits: node.limits, shown: node.shown, deeds: node.deeds, gone: node.isGone,
 		causes: node.ownCauses(now.Mono), failed: t.looks.failed, joined: node.joined, busy: node.isBusy(), unsure: node.unsureTokens(), observe: t.o.Observe, reclaim: node.asksBack, before: node.before, untold: node.putBack > 0}
 	if node.shown != nil {
 		in.describe = node.shown.began.Wall

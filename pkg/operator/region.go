@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -30,29 +31,21 @@ func (t *term) noteLimits() {
 // together is how long a describe waits for other nodes that need one.
 const together = time.Second
 
-// describe begins a describe if one is due, and returns how long until then. Nodes that need one are described together, with all others
+// describeMembers begins a describe if one is due, and returns how long until then. Nodes that need one are described together, with all others
 // if that is due too; but while describes of everything fail those of some nodes go on.
-func (t *term) describe(now time.Duration) time.Duration {
+func (t *term) describeMembers(now time.Duration) time.Duration {
 	if t.looks.under {
 		return patience // its end wakes the loop
 	}
 	whole := max(t.looks.all, t.looks.whole.until)
-	due := whole
-	var some []string
-	for name, node := range t.members {
-		if node.client == nil || !node.isKnown() {
-			continue
-		}
-		if at, is := node.describeDue(node.view, t.now()); is {
-			if due = min(due, max(at+together, t.looks.some.until)); at <= now {
-				some = append(some, name)
-			}
-		}
+	begin := whole
+	if at, is := t.describe.next(); is {
+		begin = min(begin, max(at+together, t.looks.some.until))
 	}
-	if due > now {
-		return due - now
+	if begin > now {
+		return begin - now
 	}
-	t.look(some, now >= whole)
+	t.look(t.describe.take(now), now >= whole)
 	return patience
 }
 
@@ -72,11 +65,12 @@ type seen struct {
 func (t *term) look(names []string, all bool) {
 	t.looks.under = true
 	members, instances := map[string]*member{}, []string{}
+	asked := names
 	if all {
 		names = slices.Collect(maps.Keys(t.members))
 	}
 	for _, name := range names {
-		if node := t.members[name]; node.client != nil && !node.left {
+		if node := t.members[name]; node != nil && node.client != nil && !node.left {
 			members[name] = node
 			instances = append(instances, node.node.Instance)
 		}
@@ -91,7 +85,12 @@ func (t *term) look(names []string, all bool) {
 		defer cancel()
 		s := t.ask(ctx, instances, clients, types, all)
 		s.began = began
-		t.post(func(t *term) { t.looked(s, members) })
+		t.post(func(t *term) {
+			t.looked(s, members)
+			for _, name := range asked { // of which it has perhaps told nothing
+				t.dirty[name] = true
+			}
+		})
 	})
 }
 
@@ -145,6 +144,7 @@ func (t *term) looked(s seen, members map[string]*member) {
 	t.looks.under = false
 	for name, node := range members {
 		if l, known := s.limits[name]; known {
+			node.calm = node.calm && node.limits == l
 			node.limits, node.recalled, node.unlimited, node.noLimits = l, false, absence{}, nil
 		} else if err := s.unlimited[name]; err != nil {
 			node.unlimited, node.noLimits = node.unlimited.add(s.began.Mono), err
@@ -154,7 +154,11 @@ func (t *term) looked(s seen, members map[string]*member) {
 			t.dirty[name] = true // it waited for that
 		}
 		view, is := s.views[node.node.Instance]
-		if t.members[name] == node && node.isKnown() && is {
+		switch {
+		case t.members[name] != node || !node.isKnown() || !is:
+		case node.calm && node.shown != nil && reflect.DeepEqual(node.shown.view, view):
+			node.shown = &shown{s.began, view} // nothing follows from that
+		default:
 			node.noteDescribe(&shown{s.began, view}, node.view.Status)
 			t.dirty[name] = true
 		}
@@ -173,7 +177,11 @@ func (t *term) looked(s seen, members map[string]*member) {
 	if s.all {
 		t.looks.all, t.looks.shown = s.began.Mono+t.o.Describe, s.began.Wall
 		t.takePlaces(s)
-		t.dirtyAll()
+		for name, node := range t.members {
+			if !node.calm { // what subnets have left may be what it waits for
+				t.dirty[name] = true
+			}
+		}
 	}
 }
 

@@ -22,7 +22,8 @@ type subnet struct {
 	began   time.Duration // when the last describe that showed it began
 	state   placement.Isolation
 	moves   []*move
-	wrote   bool // a write is under way, or the last was refused: until the next describe
+	sums    *moved // of the moves that count, nil after a change
+	wrote   bool   // a write is under way, or the last was refused: until the next describe
 }
 
 // move is what a call takes of a subnet's addresses, or gives it back: below zero.
@@ -31,18 +32,40 @@ type move struct {
 	ended time.Duration // 0 while it is under way
 }
 
+// moved is what calls have taken of a subnet and given back since the last describe, with what those under way are to take.
+type moved struct{ granted, released int }
+
+// sum returns what the moves come to: it is worked out again when one of them has changed.
+func (s *subnet) sum() moved {
+	if s.sums != nil {
+		return *s.sums
+	}
+	s.sums = &moved{}
+	for _, m := range s.moves {
+		switch {
+		case m.ended > 0 && m.ended < s.began:
+		case m.count > 0:
+			s.sums.granted += m.count
+		case m.ended > 0:
+			s.sums.released -= m.count
+		}
+	}
+	return *s.sums
+}
+
 // isDescribed tells whether the cloud shows the subnet. Once may be a lagging answer.
 func (s *subnet) isDescribed() bool { return s.place.ID != "" && s.lacking < 2 }
 
 // forgetMoves drops what the last describe has in its numbers.
 func (s *subnet) forgetMoves() {
+	s.sums = nil
 	s.moves = slices.DeleteFunc(s.moves, func(m *move) bool { return m.ended > 0 && m.ended < s.began })
 }
 
 // takes notes that a call is to take addresses.
 func (s *subnet) takes(count int) *move {
 	m := &move{count: count}
-	s.moves = append(s.moves, m)
+	s.moves, s.sums = append(s.moves, m), nil
 	return m
 }
 
@@ -63,15 +86,8 @@ func (s *subnet) forPlacement(attached []placement.Target) placement.Subnet {
 	if p.State == "" {
 		p.State = placement.Ready
 	}
-	for _, m := range s.moves {
-		switch {
-		case m.ended > 0 && m.ended < s.began:
-		case m.count > 0:
-			p.Granted += m.count
-		case m.ended > 0:
-			p.Released -= m.count
-		}
-	}
+	sum := s.sum()
+	p.Granted, p.Released = sum.granted, sum.released
 	return p
 }
 
@@ -90,24 +106,8 @@ func forPlan(p placement.Subnet, n placement.Node, now time.Duration) pool.Subne
 	return s
 }
 
-// targetsOf returns how many addresses the node's ENIs in the subnet are to get: full ones in a burstable pool.
-func targetsOf(v order.View, id string) (targets []placement.Target) {
-	if v.Spec.Pool.Mode != pool.Burstable || v.Spec.Pool.Partial || len(v.Spec.Families) == 0 {
-		return nil
-	}
-	for _, e := range v.Status.ENIs {
-		if e.Subnet == id && e.State == order.Attached && e.Index >= v.Spec.Pool.FirstIndex(v.Status.Limits) {
-			targets = append(targets, placement.Target{Attached: len(order.Addresses(v.Status.Limits, e.Addresses...)), Target: v.Status.Limits.PerENI(v.Spec.Families[0])})
-		}
-	}
-	return targets
-}
-
-// subnetCounts is what a Subnet shows of the nodes' ENIs.
-type subnetCounts struct{ interfaces, addresses int }
-
 // tell returns the object with its next status, and whether that says anything new.
-func (s *subnet) tell(p placement.Subnet, counts subnetCounts, now order.Moment) (*crd.Subnet, bool) {
+func (s *subnet) tell(p placement.Subnet, counts portion, now order.Moment) (*crd.Subnet, bool) {
 	next := s.object.DeepCopy()
 	status := &next.Status
 	if s.place.ID != "" {

@@ -28,13 +28,54 @@ type term struct {
 	members map[string]*member
 	nodes   map[string]Node
 	subnets map[string]*subnet
-	claims  map[string]*member // by instance: whom it is described for
-	dirty   map[string]bool    // members to look at
+	dirty   map[string]bool // members to look at
+	index
 	looks
 	running  map[*job]bool
 	sweeps   sweeps
-	scanAt   time.Duration // when all members are gone through next
+	scanAt   time.Duration // when dues are asked next
 	reclaims bool          // nodes are asked for idle slots
+	asksAt   time.Duration // when it is next worked out how many
+}
+
+// index is what is kept of all members so that nobody need go through them.
+type index struct {
+	claims   map[string]*member // by instance: whom it is described for
+	tally    tally
+	due      *dues              // when members are to be looked at though nothing changed
+	describe *dues              // when they are to be described
+	starving map[string]*member // whose pods wait
+	lacking  map[string]*member // whose pods wait for what no subnet has
+}
+
+func newIndex() index {
+	return index{claims: map[string]*member{}, tally: tally{}, due: newDues(), describe: newDues(), starving: map[string]*member{}, lacking: map[string]*member{}}
+}
+
+// note keeps what the index has of a member, nil if it is there no more.
+func (x *index) note(name string, m *member, now order.Moment) {
+	delete(x.starving, name)
+	delete(x.lacking, name)
+	if m == nil {
+		x.due.set(name, 0)
+		x.describe.set(name, 0)
+		return
+	}
+	x.tally.exchange(m, m.portions())
+	x.due.set(name, m.due)
+	at := time.Duration(0)
+	if m.client != nil && m.isKnown() {
+		if t, is := m.describeDue(m.view, now); is {
+			at = max(t, 1)
+		}
+	}
+	x.describe.set(name, at)
+	if m.network != nil && m.view.Spec.Waiting > 0 {
+		x.starving[name] = m
+	}
+	if m.lacksRoom() {
+		x.lacking[name] = m
+	}
 }
 
 // looks is what is known of describes.
@@ -106,13 +147,16 @@ func (t *term) turn() time.Duration {
 	}
 	scans := now >= t.scanAt
 	if scans {
-		t.dirtyDue(now)
+		for _, name := range t.due.take(now) {
+			t.dirty[name] = true
+		}
 	}
 	for name := range t.dirty {
 		delete(t.dirty, name)
 		t.reconcile(name)
 	}
-	if scans {
+	if now >= t.asksAt {
+		t.asksAt = now + askEvery
 		t.reclaim()
 	}
 	// A job that turns out to need nothing makes room for another one.
@@ -131,6 +175,9 @@ func (t *term) turn() time.Duration {
 	if len(t.dirty) > 0 {
 		wait = 0
 	}
+	if t.reclaims || len(t.lacking) > 0 {
+		wait = min(wait, t.asksAt-now)
+	}
 	if scans {
 		t.scanAt = now + scanEvery
 		wait = min(wait, t.scan(now))
@@ -140,25 +187,17 @@ func (t *term) turn() time.Duration {
 	return max(wait, time.Nanosecond)
 }
 
-// scanEvery is how often all members are gone through at most, however many events there are.
-const scanEvery = 100 * time.Millisecond
-
-// dirtyDue has the members looked at whose time has come.
-func (t *term) dirtyDue(now time.Duration) {
-	for name, node := range t.members {
-		if node.due > 0 && node.due <= now {
-			t.dirty[name] = true
-		}
-	}
-}
+// scanEvery is how often it is asked at most who is due, however many events there are, and askEvery how often nodes are asked for idle slots.
+const (
+	scanEvery = 100 * time.Millisecond
+	askEvery  = time.Second
+)
 
 // scan begins what is due for all members together, and returns how long until something is due.
 func (t *term) scan(now time.Duration) time.Duration {
-	wait := min(t.describe(now), t.readOlder(now), t.sweep(now))
-	for _, node := range t.members {
-		if node.due > 0 {
-			wait = min(wait, max(0, node.due-now))
-		}
+	wait := min(t.describeMembers(now), t.readOlder(now), t.sweep(now))
+	if at, is := t.due.next(); is {
+		wait = min(wait, max(0, at-now))
 	}
 	return wait
 }
@@ -195,8 +234,11 @@ func (t *term) takeEvent(change Event) {
 	case change.Node != nil && change.Deleted:
 		delete(t.nodes, change.Node.Name)
 	case change.Node != nil:
-		t.nodes[change.Node.Name] = *change.Node
-		t.takeNode(change.Node.Name)
+		// Most of what a Node tells is how it is doing.
+		if before, known := t.nodes[change.Node.Name]; !known || !before.isSame(*change.Node) {
+			t.nodes[change.Node.Name] = *change.Node
+			t.takeNode(change.Node.Name)
+		}
 	case change.Subnet != nil:
 		t.takeSubnet(change.Subnet, change.Deleted)
 	case change.Network != nil && change.Deleted:
@@ -297,6 +339,8 @@ func (t *term) replaceMember(name string, node *member) {
 		t.o.Region.Forget(node.node.Instance)
 		delete(t.claims, node.node.Instance)
 	}
+	t.tally.exchange(node, nil)
+	t.note(name, nil, t.now())
 	if node.next != nil {
 		t.takeNetwork(node.next)
 	}

@@ -58,6 +58,12 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"describe": func(t *rapid.T, i int) {
 			m.describe(m.op(t), i, func(netip.Prefix) bool { return rapid.Bool().Draw(t, "old") })
 		},
+		"describe with a gap": func(t *rapid.T, i int) {
+			op := m.op(t)
+			m.describe(op, i, func(netip.Prefix) bool { return rapid.Bool().Draw(t, "old") })
+			shown := m.ops[op].shown[i].Shown
+			shown[m.nodes[i].id] = slices.DeleteFunc(shown[m.nodes[i].id], func(netip.Prefix) bool { return rapid.Bool().Draw(t, "lacks") })
+		},
 		"learn": func(t *rapid.T, i int) { m.learn(m.op(t), i) },
 	} {
 		all[name] = func(t *rapid.T) { act(t, rapid.IntRange(0, len(m.nodes)-1).Draw(t, "node")) }
