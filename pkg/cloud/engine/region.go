@@ -30,7 +30,10 @@ type Region struct {
 	pages int                        // of the last look at the whole VPC, 0: there was none
 }
 
-var _ cloud.Region = (*Region)(nil)
+var (
+	_ cloud.Region  = (*Region)(nil)
+	_ cloud.Checker = (*Region)(nil)
+)
 
 // NewRegion returns the Region of the driver. It makes no call.
 func NewRegion(d driver.Driver, o Options) *Region {
@@ -124,6 +127,9 @@ func (r *Region) Alive(ctx context.Context, instances []string) (states map[stri
 func (r *Region) Sweep(ctx context.Context, olderThan time.Duration) (deleted []string, err error) {
 	return r.self.Sweep(ctx, olderThan)
 }
+
+// Check implements cloud.Checker, by the process's own instance.
+func (r *Region) Check(ctx context.Context) []cloud.Finding { return r.self.Check(ctx) }
 
 // Subnets implements cloud.Region: those that Options choose by ID or by tags, without either those
 // of the primary ENIs that describes have shown.

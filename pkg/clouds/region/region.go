@@ -19,15 +19,16 @@ import (
 )
 
 // Open returns what an operator with this configuration calls for all nodes, and the actions that parts of its
-// methods are made of. admit is asked before each request, which ends after the configuration's timeout. It makes no call.
-func Open(conf operatorconf.Config, admit func(ctx context.Context, action string) error, log *slog.Logger) (cloud.Region, func(part string) []string, error) {
+// methods are made of. admit is asked before each request, which ends after the configuration's timeout; ended, if it is there, is told how
+// that was. It makes no call.
+func Open(conf operatorconf.Config, admit func(ctx context.Context, action string) error, ended func(action string, err error), log *slog.Logger) (cloud.Region, func(part string) []string, error) {
 	d, err := openDriver(conf.Cloud, log)
 	if err != nil {
 		return nil, nil, err
 	}
 	c, has6 := conf.Cloud, slices.Contains(conf.Families, eni.IPv6)
 	o := engine.Options{Subnets: c.Subnets, SubnetTags: c.SubnetTags, SecurityGroups: c.SecurityGroups, Cluster: c.Cluster, Tags: c.Tags,
-		Prefixes: c.Prefixes, IPv6: has6, NoIPv4: has6 && !slices.Contains(conf.Families, eni.IPv4), Admit: admit, Limit: c.Timeout, Log: log}
+		Prefixes: c.Prefixes, IPv6: has6, NoIPv4: has6 && !slices.Contains(conf.Families, eni.IPv4), Admit: admit, Ended: ended, Limit: c.Timeout, Log: log}
 	if conf.Settle > operatorconf.Default().Settle { // else the driver's own consistency window counts
 		o.Times = driver.Times{Settle: conf.Settle}
 	}
