@@ -89,7 +89,10 @@ func (t *term) sweep() {
 		// It deletes what two sweeps have found, so that an ENI that is being made is none of it.
 		for round, more := 0, true; more; round++ {
 			deleted, err := region.Sweep(ctx, t.o.LeakAge)
-			more = round == 0 || len(deleted) > 0
+			if more = round == 0 || len(deleted) > 0; len(deleted) > 0 {
+				t.o.Meter.LeaksDeleted(len(deleted))
+				t.o.Log.Info("deleted ENIs that instances had left behind", "enis", deleted)
+			}
 			if err != nil {
 				t.post(func(t *term) {
 					t.o.Log.Warn("a sweep failed", "error", err)

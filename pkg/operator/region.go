@@ -77,6 +77,14 @@ func (t *term) look(names []string, all bool) {
 			unlimited[name] = node
 		}
 	}
+	for name, guest := range t.guests {
+		if !all {
+			break
+		}
+		if members[name] = guest; guest.limits == (eni.Limits{}) {
+			unlimited[name] = guest
+		}
+	}
 	clients, types, instances := map[string]cloud.Cloud{}, map[string]string{}, []string{}
 	for name, node := range members {
 		instances = append(instances, node.node.Instance)
@@ -141,6 +149,9 @@ func (t *term) looked(s seen, members map[string]*member) {
 			node.limits = l
 		}
 		view, is := s.views[node.node.Instance]
+		if t.guests[name] == node && is {
+			node.shown = &shown{s.began, view}
+		}
 		if t.members[name] == node && node.isKnown() && is {
 			node.noteDescribe(&shown{s.began, view}, node.view.Status)
 			t.dirty[name] = true
@@ -157,6 +168,7 @@ func (t *term) looked(s seen, members map[string]*member) {
 	}
 	if s.all {
 		t.looks.all, t.looks.shown = s.began.Mono+t.o.Describe, s.began.Wall
+		t.o.Meter.Described(now.Mono - s.began.Mono)
 		t.takePlaces(s)
 		t.dirtyAll()
 	}

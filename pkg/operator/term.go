@@ -22,6 +22,7 @@ type term struct {
 	under *sync.WaitGroup
 
 	members map[string]*member
+	guests  map[string]*member // nodes without an object, where the operator observes
 	nodes   map[string]Node
 	subnets map[string]*subnet
 	dirty   map[string]bool // members to look at
@@ -158,6 +159,7 @@ func (t *term) takeEvent(change Event) {
 	switch {
 	case change.Node != nil && change.Deleted:
 		delete(t.nodes, change.Node.Name)
+		t.dropGuest(change.Node.Name)
 	case change.Node != nil:
 		t.nodes[change.Node.Name] = *change.Node
 		t.takeNode(change.Node.Name)
@@ -181,6 +183,7 @@ func (t *term) takeNetwork(copied *crd.NodeNetwork) {
 	}
 	t.dirty[copied.Name] = true
 	if node == nil {
+		t.dropGuest(copied.Name)
 		node = newMember(t.nodes[copied.Name], order.NewTerm(t.o.Lease, t.epoch, 0))
 		t.members[copied.Name] = node
 		node.takeCopy(copied)
@@ -212,6 +215,7 @@ func (t *term) enterRegion(node *member) {
 func (t *term) takeNode(name string) {
 	node := t.members[name]
 	if node == nil {
+		t.takeGuest(name)
 		return
 	}
 	before := node.node.Instance
@@ -240,6 +244,7 @@ func (t *term) replaceMember(name string, node *member) {
 	if node.next != nil {
 		t.takeNetwork(node.next)
 	}
+	t.takeGuest(name)
 }
 
 // isNewer tells whether a copy is newer than another of the same object: resourceVersions of one kind are ordered.
