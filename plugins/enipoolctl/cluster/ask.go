@@ -106,19 +106,23 @@ func (a *API) proxy(ctx context.Context, pod, page string, query url.Values) ([]
 			r = r.Param(name, value)
 		}
 	}
-	text, err := r.Do(ctx).Raw()
-	return text, said(err)
+	text, err := r.SetHeader("Accept", "application/json, text/plain").Do(ctx).Raw()
+	return text, said(err, text)
 }
 
 // said returns an error in the words of who answered: the client hides those of a page behind its own.
-func said(err error) error {
+func said(err error, text []byte) error {
+	var told struct{ Message string }
+	if err != nil && json.Unmarshal(text, &told) == nil && told.Message != "" {
+		return errors.New(told.Message)
+	}
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) || answer.Status().Details == nil {
 		return err
 	}
 	for _, c := range answer.Status().Details.Causes {
-		if text := strings.TrimSpace(c.Message); c.Type == metav1.CauseTypeUnexpectedServerResponse && text != "" {
-			return errors.New(text)
+		if words := strings.TrimSpace(c.Message); c.Type == metav1.CauseTypeUnexpectedServerResponse && words != "" && words != "unknown" {
+			return errors.New(words)
 		}
 	}
 	return err
