@@ -40,6 +40,7 @@ func (t *term) beginJob(granted *ticket) {
 	}
 	j := t.newJob(node, node.view, steps[at], granted, now)
 	node.jobs[j.ENI], t.running[j] = j, true
+	t.o.Meter.Waited(j.Class, max(0, now.Mono-j.Since))
 	t.noteLimits()
 	limits, client, network := node.view.Status.Limits, node.client, node.network
 	t.under.Go(func() {
@@ -136,6 +137,10 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 	}
 	if j.Do == pool.Delete && out.err == nil {
 		node.removed[j.ENI] = now.Mono + t.o.Lease.Settle
+		if !slices.Contains(network.Status.LeavingInterfaces, j.ENI) {
+			t.o.Meter.LeaksDeleted(1)
+			t.tellPeople(leakDeleted(network, j.ENI))
+		}
 	}
 	if s := t.subnets[j.Subnet]; s != nil && j.Do == pool.Release && out.err == nil {
 		t.hasRoom(s, now.Mono)

@@ -44,8 +44,9 @@ type decision struct {
 	network *crd.NodeNetwork // with the next status
 	view    order.View       // of that
 	term    *order.Term
-	changed bool // it says something else than the status that is there
-	urgent  bool // pods wait for it
+	before  crd.NodeNetworkStatus // that was there
+	changed bool                  // it says something else than the status that is there
+	urgent  bool                  // pods wait for it
 }
 
 // errLater: another operator leads.
@@ -79,7 +80,7 @@ func (in input) decide() (decision, error) {
 	next := in.network.DeepCopy()
 	next.Status.Write(view.Status)
 	in.tell(next, view)
-	d := decision{network: next, view: view, term: in.term, urgent: view.Spec.Waiting > 0}
+	d := decision{network: next, view: view, term: in.term, before: in.network.Status, urgent: view.Spec.Waiting > 0}
 	d.changed = !sameContent(in.network.Status, next.Status)
 	return d, nil
 }

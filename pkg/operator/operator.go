@@ -34,17 +34,21 @@ type Options struct {
 	Budget   map[string]quota.Limit
 	Observe  bool // look and tell, and call nothing that changes
 	Log      *slog.Logger
+	Meter    Meter        // nil: nobody counts
+	Tell     func(Notice) // must not block; nil: nobody is told
 }
 
 // Operator is one operator. It may lead several terms, one after the other.
 type Operator struct {
-	o Options
+	o      Options
+	checks checks
 
 	mu     sync.Mutex
 	inbox  []func(*term)
 	wake   chan struct{}
-	turned time.Time // when the loop turned last, zero while it does not run
-	oldest time.Time // when the first of the calls under way has to have ended
+	turned time.Time       // when the loop turned last, zero while it does not run
+	oldest time.Time       // when the first of the calls under way has to have ended
+	ended  <-chan struct{} // closed with the term, nil while there is none
 }
 
 // New returns an operator, or what is wrong with its options.
@@ -54,6 +58,12 @@ func New(options Options) (*Operator, error) {
 	}
 	options.Describe, options.LeakAge = cmp.Or(options.Describe, 5*time.Minute), cmp.Or(options.LeakAge, 10*time.Minute)
 	options.Share, options.Log = cmp.Or(options.Share, 80), cmp.Or(options.Log, slog.New(slog.DiscardHandler))
+	if options.Meter == nil {
+		options.Meter = unmetered{}
+	}
+	if options.Tell == nil {
+		options.Tell = func(Notice) {}
+	}
 	if options.Share < 1 || options.Share > 100 {
 		return nil, fmt.Errorf("share: %d percent: must be from 1 to 100", options.Share)
 	}
@@ -89,10 +99,10 @@ func (o *Operator) Run(ctx context.Context, lead Lead) error {
 		return fmt.Errorf("write epoch %d on the lease: %w", epoch, err)
 	}
 	o.mu.Lock()
-	o.inbox, o.turned, o.oldest = nil, o.o.Clock.Now(), time.Time{}
+	o.inbox, o.turned, o.oldest, o.ended = nil, o.o.Clock.Now(), time.Time{}, ctx.Done()
 	o.mu.Unlock()
 	t := &term{Operator: o, lead: lead, epoch: epoch, ctx: held, stop: ctx, end: end, under: &under, members: map[string]*member{}, nodes: map[string]Node{},
-		subnets: map[string]*subnet{}, dirty: map[string]bool{}, index: newIndex(), running: map[*job]bool{}}
+		guests: map[string]*member{}, subnets: map[string]*subnet{}, dirty: map[string]bool{}, index: newIndex(), running: map[*job]bool{}}
 	t.sweeps.at = firstSweep
 	o.o.Gate.openTerm(budgetOf(o.limits(), last > 0), t.mayCall, ctx.Done(), o.nudge)
 	defer context.AfterFunc(ctx, o.nudge)()
@@ -102,7 +112,7 @@ func (o *Operator) Run(ctx context.Context, lead Lead) error {
 	})
 	t.loop()
 	o.mu.Lock()
-	o.turned, o.oldest = time.Time{}, time.Time{}
+	o.turned, o.oldest, o.ended = time.Time{}, time.Time{}, nil
 	o.mu.Unlock()
 	return context.Cause(ctx)
 }

@@ -111,6 +111,9 @@ func (t *term) choosePlace(node *member, view order.View, step *pool.Step, now o
 	}
 	switch refused.Why {
 	case placement.NoSubnet:
+		if t.makesSubnets() {
+			return pool.Cause{Kind: pool.UnderWay} // what the subnets are for is known in a moment
+		}
 		return pool.Cause{Kind: pool.NoSubnet, Words: refused.Message}
 	case placement.SubnetFull:
 		return pool.Cause{Kind: pool.SubnetFull, Words: refused.Message}
@@ -119,6 +122,16 @@ func (t *term) choosePlace(node *member, view order.View, step *pool.Step, now o
 		step.V4, step.V6, step.Count = min(step.V4, chosen.Secondaries), min(step.V6, chosen.Secondaries), min(step.Count, chosen.Secondaries)
 	}
 	return pool.Cause{}
+}
+
+// makesSubnets tells whether objects of subnets are being made that the cloud shows.
+func (t *term) makesSubnets() bool {
+	for _, s := range t.subnets {
+		if s.object == nil && s.place.ID != "" && s.wrote {
+			return true
+		}
+	}
+	return false
 }
 
 // tellSubnet writes what is new of a subnet beside the loop, or makes its object.
@@ -138,7 +151,14 @@ func (t *term) tellSubnet(s *subnet) {
 		return
 	}
 	s.wrote = true
-	t.writeSubnet(s, func(ctx context.Context) (*crd.Subnet, error) { return t.o.Objects.WriteSubnet(ctx, next) })
+	before := s.object.Status
+	t.writeSubnet(s, func(ctx context.Context) (*crd.Subnet, error) {
+		written, err := t.o.Objects.WriteSubnet(ctx, next)
+		if err == nil {
+			t.tellPeople(subnetNotices(written, before)...)
+		}
+		return written, err
+	})
 }
 
 func (t *term) writeSubnet(s *subnet, write func(context.Context) (*crd.Subnet, error)) {
@@ -147,7 +167,11 @@ func (t *term) writeSubnet(s *subnet, write func(context.Context) (*crd.Subnet, 
 		defer cancel()
 		written, err := write(ctx)
 		t.post(func(t *term) {
-			if errors.Is(err, ErrConflict) && s.older != nil {
+			conflict := errors.Is(err, ErrConflict)
+			if conflict {
+				t.o.Meter.Conflicted()
+			}
+			if conflict && s.older != nil {
 				s.object, s.older = s.older, nil // the store was put back: what the watch told last is what there is
 				t.dirtyAll()
 			}

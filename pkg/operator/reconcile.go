@@ -182,8 +182,10 @@ func (t *term) wrote(node *member, next decision, done int, written, newest *crd
 		if newest != nil {
 			t.takeRead(next.network, newest)
 		}
-		if !errors.Is(err, ErrConflict) {
-			t.bar(node, next.network.Name, now, err)
+		if errors.Is(err, ErrConflict) {
+			t.o.Meter.Conflicted()
+		} else {
+			t.bar(node, next.network, now, err)
 		}
 	}
 }
@@ -193,12 +195,13 @@ const longestPause = time.Minute
 
 // bar keeps a node's writes back for a while, each time for longer: what is refused would be refused at once again, and take the
 // others' share of the requests.
-func (t *term) bar(node *member, name string, now order.Moment, err error) {
+func (t *term) bar(node *member, of *crd.NodeNetwork, now order.Moment, err error) {
 	node.pause = min(max(2*node.pause, apart), longestPause)
 	node.barred = now.Mono + node.pause
 	if node.said != err.Error() {
 		node.said = err.Error()
-		t.o.Log.Warn("a node's status can't be written; it is tried again", "node", name, "again in", node.pause, "error", err)
+		t.tellPeople(writeRefused(of, err))
+		t.o.Log.Warn("a node's status can't be written; it is tried again", "node", of.Name, "again in", node.pause, "error", err)
 	}
 }
 
@@ -206,5 +209,6 @@ func (t *term) bar(node *member, name string, now order.Moment, err error) {
 func (t *term) keep(node *member, next decision, done int, written *crd.NodeNetwork, now order.Moment) {
 	node.wrote, node.barred, node.pause, node.said = max(now.Mono, 1), 0, 0, ""
 	node.term, node.deeds, node.before = next.term, node.deeds[done:], nil
+	t.tellPeople(nodeNotices(written, next.before)...)
 	t.takeNetwork(written)
 }

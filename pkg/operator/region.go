@@ -75,6 +75,12 @@ func (t *term) look(names []string, all bool) {
 			instances = append(instances, node.node.Instance)
 		}
 	}
+	if all {
+		for name, guest := range t.guests {
+			members[name] = guest
+			instances = append(instances, guest.node.Instance)
+		}
+	}
 	clients, types := map[string]cloud.Cloud{}, map[string]string{}
 	for name, node := range t.unlimited(members, all) {
 		clients[name], types[name] = node.client, node.node.Type
@@ -155,6 +161,8 @@ func (t *term) looked(s seen, members map[string]*member) {
 		}
 		view, is := s.views[node.node.Instance]
 		switch {
+		case t.guests[name] == node && is:
+			node.shown = &shown{s.began, view}
 		case t.members[name] != node || !node.isKnown() || !is:
 		case node.calm && node.shown != nil && reflect.DeepEqual(node.shown.view, view):
 			node.shown = &shown{s.began, view} // nothing follows from that
@@ -176,6 +184,7 @@ func (t *term) looked(s seen, members map[string]*member) {
 	}
 	if s.all {
 		t.looks.all, t.looks.shown = s.began.Mono+t.o.Describe, s.began.Wall
+		t.o.Meter.Described(now.Mono - s.began.Mono)
 		t.takePlaces(s)
 		for name, node := range t.members {
 			if !node.calm { // what subnets have left may be what it waits for

@@ -88,6 +88,7 @@ func (t *term) sweepAll(region Sweeper) (failed error) {
 		deleted, left, err := region.Sweep(ctx, t.o.LeakAge)
 		cancel()
 		if len(deleted) > 0 {
+			t.o.Meter.LeaksDeleted(len(deleted))
 			t.o.Log.Info("ENIs of instances that are gone were deleted", "enis", deleted)
 		}
 		if failures++; err == nil {

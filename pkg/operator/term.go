@@ -26,6 +26,7 @@ type term struct {
 	under *sync.WaitGroup
 
 	members map[string]*member
+	guests  map[string]*member // nodes without an object, where the operator observes
 	nodes   map[string]Node
 	subnets map[string]*subnet
 	dirty   map[string]bool // members to look at
@@ -233,6 +234,7 @@ func (t *term) takeEvent(change Event) {
 	switch {
 	case change.Node != nil && change.Deleted:
 		delete(t.nodes, change.Node.Name)
+		t.dropGuest(change.Node.Name)
 	case change.Node != nil:
 		// Most of what a Node tells is how it is doing.
 		if before, known := t.nodes[change.Node.Name]; !known || !before.isSame(*change.Node) {
@@ -265,6 +267,7 @@ func (t *term) takeNetwork(copied *crd.NodeNetwork) {
 	}
 	t.dirty[copied.Name] = true
 	if node == nil {
+		t.dropGuest(copied.Name)
 		node = newMember(t.nodeFor(copied), order.NewTerm(t.o.Lease, t.epoch, 0))
 		t.members[copied.Name] = node
 		node.takeCopy(copied)
@@ -311,6 +314,7 @@ func (t *term) enterRegion(node *member) {
 func (t *term) takeNode(name string) {
 	node := t.members[name]
 	if node == nil {
+		t.takeGuest(name)
 		return
 	}
 	before := node.node.Instance
@@ -349,6 +353,7 @@ func (t *term) replaceMember(name string, node *member) {
 			t.takeNode(other) // it may have waited for the instance
 		}
 	}
+	t.takeGuest(name)
 }
 
 // isNewer tells whether a copy is newer than another of the same object: resourceVersions of one kind are ordered.

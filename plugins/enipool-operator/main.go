@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -24,6 +26,7 @@ import (
 	"github.com/enipool/enipool/pkg/config/operatorconf"
 	"github.com/enipool/enipool/pkg/kube"
 	"github.com/enipool/enipool/pkg/operator"
+	pages "github.com/enipool/enipool/pkg/operator/web"
 	"github.com/enipool/enipool/pkg/status/web"
 	"github.com/enipool/enipool/plugins/enipool-operator/cluster"
 )
@@ -84,6 +87,8 @@ have ended, and another leads at once.`,
 type process struct {
 	conf     operatorconf.Config
 	operator *operator.Operator
+	metrics  *pages.Metrics
+	events   *cluster.Events
 	election cluster.Election
 	log      *slog.Logger
 }
@@ -115,23 +120,29 @@ func prepare(file string, stderr io.Writer, takeLogs func(*slog.Logger)) (*proce
 		return nil, fmt.Errorf("prepare to talk to the API server: %w", err)
 	}
 	gate := operator.NewGate(operator.Wall{})
-	account, actions, err := region.Open(conf, gate.Admit, log)
+	metrics := pages.New(release)
+	account, actions, err := region.Open(conf, gate.Admit, metrics.Called, log)
+	if err != nil {
+		return nil, err
+	}
+	events, err := cluster.NewEvents(config)
 	if err != nil {
 		return nil, err
 	}
 	o, err := operator.New(operator.Options{Region: account, Objects: objects, Lease: conf.Lease(), Timeout: conf.Cloud.Timeout, Gate: gate, Actions: actions,
-		Describe: conf.Cloud.Describe, LeakAge: conf.LeakAge, Share: conf.Share, Budget: conf.Budget, Observe: conf.Observe, Log: log})
+		Describe: conf.Cloud.Describe, LeakAge: conf.LeakAge, Share: conf.Share, Budget: conf.Budget, Observe: conf.Observe, Log: log, Meter: metrics, Tell: events.Tell})
 	if err != nil {
 		return nil, err
 	}
+	metrics.Show(o, slices.Sorted(maps.Keys(account.Buckets()))...)
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("find a name for the lease's holder: %w", err)
 	}
-	return &process{conf: conf, operator: o, log: log, election: cluster.Election{Client: set.CoordinationV1(), Name: "enipool-operator",
+	return &process{conf: conf, operator: o, metrics: metrics, events: events, log: log, election: cluster.Election{Client: set.CoordinationV1(), Name: "enipool-operator",
 		Namespace: cmp.Or(conf.Namespace, os.Getenv("POD_NAMESPACE"), "kube-system"),
 		Identity:  host + "_" + rand.Text()[:8], // two processes of a host are two candidates
-		Duration:  operatorconf.LeaseDuration, Log: log}}, nil
+		Duration:  operatorconf.LeaseDuration, Log: log, Recorder: events.Recorder()}}, nil
 }
 
 // takeLogs sends what the Kubernetes libraries log to the program's log. They have one for the whole process.
@@ -151,8 +162,11 @@ func newLog(conf operatorconf.Config, w io.Writer) *slog.Logger {
 // run stands for election, leads, and serves the pages until ctx ends.
 func (p *process) run(ctx context.Context) error {
 	p.log.Info("started", "release", release, "provider", p.conf.Cloud.Provider, "cluster", p.conf.Cloud.Cluster, "observe", p.conf.Observe, "listen", p.conf.Listen)
+	defer p.events.Close()
 	all, ctx := errgroup.WithContext(ctx)
-	all.Go(func() error { return web.Serve(ctx, p.conf.Listen, newPages(p.operator, p.conf.Profile), p.log) })
+	all.Go(func() error {
+		return web.Serve(ctx, p.conf.Listen, p.metrics.Handler(p.operator, p.conf.Profile), p.log)
+	})
 	all.Go(func() error { return p.election.Run(ctx, p.operator.Run) })
 	return all.Wait()
 }

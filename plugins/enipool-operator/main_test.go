@@ -25,6 +25,8 @@ import (
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/operator"
+	"github.com/enipool/enipool/plugins/enipool-operator/cluster"
 	"github.com/enipool/enipool/test/kube"
 )
 
@@ -157,6 +159,9 @@ func TestAnOperatorServesNodes(t *testing.T) {
 	}
 	b.must(b.account.Check())
 
+	b.Eventually("an event of the lease", func() error { return b.hasEvent("kube-system", "Lease", "enipool-operator", "LeaderElection", 1) })
+	b.tellTwice()
+
 	// What leaves is of the newest ENI: the agent publishes it, the operator accepts and unassigns it.
 	last := n.Status.ENIs[len(n.Status.ENIs)-1]
 	going := last.Addresses[len(last.Addresses)-1]
@@ -191,6 +196,34 @@ func TestAnOperatorServesNodes(t *testing.T) {
 	if subnet.Spec.Use != "Shared" || subnet.Status.State != "Ready" || subnet.Status.Free == 0 {
 		t.Errorf("subnet: %+v", subnet)
 	}
+}
+
+// hasEvent tells whether an event is there that happened that often.
+func (b *bed) hasEvent(namespace, kind, name, reason string, count int32) error {
+	var list corev1.EventList
+	if err := b.objects.List(context.Background(), &list, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	for _, e := range list.Items {
+		if e.InvolvedObject.Kind == kind && e.InvolvedObject.Name == name && e.Reason == reason && e.Count == count {
+			return nil
+		}
+	}
+	return fmt.Errorf("no event %s of %s %s: %+v", reason, kind, name, list.Items)
+}
+
+// tellTwice tells the same twice with the operator's rights: the second is counted, with one more of them.
+func (b *bed) tellTwice() {
+	b.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", b.kubeconfig)
+	b.must(err)
+	events, err := cluster.NewEvents(config)
+	b.must(err)
+	defer events.Close()
+	for range 2 {
+		events.Tell(operator.Notice{Kind: "Subnet", Name: "subnet-a", UID: "u1", Warning: true, Reason: "SubnetFull", Message: "no address is left"})
+	}
+	b.Eventually("an event that counts", func() error { return b.hasEvent("default", "Subnet", "subnet-a", "SubnetFull", 2) })
 }
 
 // An operator that observes tells what there is, and changes nothing in the cloud.

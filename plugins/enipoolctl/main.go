@@ -1,6 +1,7 @@
 // Command enipoolctl is for people: it loads, shows and checks a node's pool of
-// addresses, checks what a cloud allows, plans subnets, simulates pools, and
-// demonstrates the plugin on a simulated VPC.
+// addresses, checks what a cloud allows, shows a cluster with an operator and brings
+// nodes to one, plans subnets, simulates pools, and demonstrates the plugin on a
+// simulated VPC.
 package main
 
 import (
@@ -11,7 +12,9 @@ import (
 
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/enipool/enipool/plugins/enipoolctl/cloud"
+	"github.com/enipool/enipool/plugins/enipoolctl/cluster"
 	"github.com/enipool/enipool/plugins/enipoolctl/demo"
+	"github.com/enipool/enipool/plugins/enipoolctl/migrate"
 	"github.com/enipool/enipool/plugins/enipoolctl/plan"
 	"github.com/enipool/enipool/plugins/enipoolctl/pool"
 	"github.com/enipool/enipool/plugins/enipoolctl/simulate"
@@ -31,10 +34,10 @@ func main() {
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:     "enipoolctl",
-		Short:   "Show and check a node's pool of ENI addresses, check its cloud, plan subnets, simulate pools",
+		Short:   "Show and check a node's pool of ENI addresses, its cloud and its cluster, plan subnets, simulate pools",
 		Version: release,
 	}
 	root.AddCommand(pool.Command(), pool.ScaleCommand(), plan.Command(), simulate.Command(release), simulate.TuneCommand(release),
-		cloud.Command(), demo.Command())
+		cloud.Command(), cluster.Command(), migrate.Command(), demo.Command())
 	return root
 }

@@ -1,7 +1,9 @@
 package manifests
 
 import (
+	"context"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"slices"
@@ -10,6 +12,8 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/health"
+	"github.com/enipool/enipool/pkg/operator"
+	pages "github.com/enipool/enipool/pkg/operator/web"
 	"github.com/enipool/enipool/pkg/status"
 	"github.com/enipool/enipool/pkg/status/web"
 	"github.com/google/go-cmp/cmp"
@@ -43,10 +47,12 @@ type alert struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-func readAlerts(t *testing.T) ruleFile {
+func readAlerts(t *testing.T) ruleFile { return readRules(t, "monitoring") }
+
+func readRules(t *testing.T, folder string) ruleFile {
 	t.Helper()
 	var a alerts
-	if err := yaml.UnmarshalStrict([]byte(read(t, root+"/monitoring/prometheusrule.yaml")), &a); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(read(t, root+"/"+folder+"/prometheusrule.yaml")), &a); err != nil {
 		t.Fatal(err)
 	}
 	return a.Spec
@@ -65,18 +71,37 @@ func TestTheAlertsAreThoseOfConf(t *testing.T) {
 	}
 }
 
-// exported returns the names of the metrics of an agent that has something to tell.
+// exported returns the names of the metrics of an agent that has something to tell, and of an operator.
 func exported(t *testing.T) []string {
 	t.Helper()
+	names := exportedBy(t, operatorPages())
 	m := web.New("v1")
 	m.Observe(status.Status{Exhausted: "subnet-a", Watched: true, Synced: true, Health: health.Report{Reason: health.AddressesAvailable}})
+	return append(names, exportedBy(t, m.Handler(false))...)
+}
+
+// leader is an operator with one subnet.
+type leader struct{ pages.Source }
+
+func (leader) Report(context.Context) (operator.Report, error) {
+	now := time.Now()
+	return operator.Report{Epoch: 1, DescribedAt: &now, Subnets: []operator.Room{{ID: "subnet-a"}}}, nil
+}
+
+func operatorPages() http.Handler {
+	m := pages.New("v1")
+	m.Show(leader{}, "Assign")
+	return m.Handler(leader{}, false)
+}
+
+func exportedBy(t *testing.T, h http.Handler) (names []string) {
+	t.Helper()
 	answer := httptest.NewRecorder()
-	m.Handler(false).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	h.ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	text, err := io.ReadAll(answer.Result().Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
 	for _, found := range regexp.MustCompile(`(?m)^([a-z]\w*)[{ ]`).FindAllStringSubmatch(string(text), -1) {
 		names = append(names, found[1])
 	}
@@ -85,7 +110,7 @@ func exported(t *testing.T) []string {
 
 func TestEveryAlertAsksForMetricsThatThereAreAndHelpsWhoIsWoken(t *testing.T) {
 	metrics, page, seen := exported(t), read(t, root+"/README.md"), map[string]bool{}
-	for _, g := range readAlerts(t).Groups {
+	for _, g := range append(readAlerts(t).Groups, readRules(t, "operator-monitoring").Groups...) {
 		for _, a := range g.Rules {
 			if !strings.HasPrefix(a.Alert, "Enipool") || seen[a.Alert] {
 				t.Errorf("alert %q: the name is taken, or not ours", a.Alert)
@@ -106,7 +131,7 @@ func TestEveryAlertAsksForMetricsThatThereAreAndHelpsWhoIsWoken(t *testing.T) {
 	}
 	// One for each of what a cluster has in store.
 	for _, name := range []string{"EnipoolAgentDown", "EnipoolLoopHangs", "EnipoolPodsWait", "EnipoolNodeFault", "EnipoolSubnetExhausted", "EnipoolThrottled",
-		"EnipoolCloudAway", "EnipoolLeaks"} {
+		"EnipoolCloudAway", "EnipoolLeaks", "EnipoolOperatorAbsent", "EnipoolOperatorPodsWait", "EnipoolOperatorDescribesOld"} {
 		if !seen[name] {
 			t.Errorf("there is no alert %s", name)
 		}

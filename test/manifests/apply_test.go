@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/config/operatorconf"
 	"github.com/enipool/enipool/test/kube"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -111,6 +112,7 @@ func TestTheAPIServerTakesEveryManifest(t *testing.T) {
 		all := everything(t, dir)
 		c.Eventually(dir, func() error { return try(all) })
 	}
+	c.must(try(operatorWithPages(t)))
 	c.tryPod()
 }
 
@@ -141,6 +143,27 @@ func TestWhatKustomizeMakesHasOnlyKeysThatKubernetesKnows(t *testing.T) {
 				t.Errorf("%s: %q in it", dir, line)
 			}
 		}
+	}
+}
+
+// The component opens the operator's pages, of which the first line of its file is replaced.
+func TestMonitoringOpensThePagesOfTheOperator(t *testing.T) {
+	opened := false
+	for _, o := range decode(t, "operator", build(t, operatorWithPages(t))) {
+		switch o := o.(type) {
+		case *corev1.ConfigMap:
+			conf, err := operatorconf.Parse([]byte(o.Data["operator.yaml"]))
+			if opened = true; err != nil || conf.Listen != "0.0.0.0:9810" {
+				t.Errorf("it listens at %q, %v", conf.Listen, err)
+			}
+		case *corev1.Service:
+			if o.Spec.Ports[0].Port != 9810 {
+				t.Errorf("%+v", o.Spec.Ports)
+			}
+		}
+	}
+	if !opened {
+		t.Error("there is no file of the operator's")
 	}
 }
 

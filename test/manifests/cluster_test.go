@@ -120,11 +120,24 @@ func everything(t *testing.T, overlay string) string {
 			text += "- " + relative(t, dir, filepath.Join(root, name)) + "\n"
 		}
 	}
-	text = fmt.Sprintf("resources: [%s]\ncomponents:\n%s", relative(t, dir, overlay), text)
+	writeOverlay(t, dir, overlay, text)
+	return dir
+}
+
+// operatorWithPages is the operator with its component, as a person writes it.
+func operatorWithPages(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	writeOverlay(t, dir, root+"/operator", "- "+relative(t, dir, root+"/operator-monitoring")+"\n")
+	return dir
+}
+
+func writeOverlay(t *testing.T, dir, overlay, components string) {
+	t.Helper()
+	text := fmt.Sprintf("resources: [%s]\ncomponents:\n%s", relative(t, dir, overlay), components)
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return dir
 }
 
 func relative(t *testing.T, from, to string) string {

@@ -9,6 +9,9 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
 
+// ErrRepeated is how a request has ended that failed in a way that passes: the driver sends it again.
+var ErrRepeated = errors.New("repeated")
+
 // admitted is a driver that asks admit before each request, so that a process for many nodes
 // can keep all of them within the account's rate. The later steps of an operation are asked
 // for too.
@@ -17,6 +20,7 @@ type admitted struct {
 	traits driver.Traits
 	admit  func(ctx context.Context, action string) error
 	limit  time.Duration // of a request, 0 for none
+	ended  func(action string, err error)
 }
 
 // whenAdmitted makes the requests of a method, or of a part of one, if all of them are admitted.
@@ -33,7 +37,27 @@ func whenAdmitted[T any](ctx context.Context, d admitted, part string, do func(c
 		defer cancel()
 		ctx = within
 	}
-	return do(driver.WithAgain(ctx, ask))
+	got, err := do(driver.WithAgain(ctx, func(ctx context.Context) error {
+		d.tellEnded(part, ErrRepeated)
+		return ask(ctx)
+	}))
+	d.tellEnded(part, err)
+	return got, err
+}
+
+// tellEnded tells how the requests of a part have ended: one after the other, so that only the last can have failed.
+func (d admitted) tellEnded(part string, err error) {
+	actions := d.traits.ActionsOf(part)
+	for i, action := range actions {
+		if d.ended == nil {
+			return
+		}
+		if i < len(actions)-1 {
+			d.ended(action, nil)
+		} else {
+			d.ended(action, err)
+		}
+	}
 }
 
 func (d admitted) askAdmission(ctx context.Context, part string) error {

@@ -52,7 +52,10 @@ type Options struct {
 	// it as, and may block. If it returns an error, the request is not made. nil: all pass.
 	Admit func(ctx context.Context, action string) error
 	Limit time.Duration // how long an admitted request may take, 0 for what ctx says
-	Log   *slog.Logger  // warnings, nil for none
+	// Ended is told how each request ended that was admitted, with its action: ErrRepeated of one that is sent
+	// again. nil: nobody is told.
+	Ended func(action string, err error)
+	Log   *slog.Logger // warnings, nil for none
 }
 
 // Node is the Cloud of one instance: alone, or one of a Region's. Its methods may be called
@@ -109,7 +112,7 @@ func newNode(cloudDriver driver.Driver, options Options, known *ranges) *Node {
 		options.Token = crand.Text
 	}
 	if options.Admit != nil {
-		cloudDriver = admitted{cloudDriver, traits, options.Admit, options.Limit}
+		cloudDriver = admitted{cloudDriver, traits, options.Admit, options.Limit, options.Ended}
 	}
 	return &Node{d: cloudDriver, t: traits, o: options, clock: options.Clock, born: options.Clock.Now(), log: cmp.Or(options.Log, slog.New(slog.DiscardHandler)),
 		known: known, memory: newMemory(), said: map[string]bool{}, doomed: map[string]time.Time{}}

@@ -30,7 +30,10 @@ type Region struct {
 	pages int                        // of the last look at the whole VPC, 0: there was none
 }
 
-var _ cloud.Region = (*Region)(nil)
+var (
+	_ cloud.Region  = (*Region)(nil)
+	_ cloud.Checker = (*Region)(nil)
+)
 
 // NewRegion returns the Region of the driver. It makes no call.
 func NewRegion(d driver.Driver, o Options) *Region {
@@ -126,6 +129,9 @@ func (r *Region) Sweep(ctx context.Context, olderThan time.Duration) (deleted []
 	deleted, err = r.self.Sweep(ctx, olderThan)
 	return deleted, r.self.hasMore(len(deleted) > 0), err
 }
+
+// Check implements cloud.Checker, by the process's own instance.
+func (r *Region) Check(ctx context.Context) []cloud.Finding { return r.self.Check(ctx) }
 
 // Subnets implements cloud.Region: those that Options choose by ID or by tags, without either those
 // of the primary ENIs that describes have shown.

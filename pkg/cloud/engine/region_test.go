@@ -249,7 +249,16 @@ func TestWhatIsDoneDuringALongLookIsNotForgotten(t *testing.T) {
 type gate struct {
 	mu     sync.Mutex
 	passed map[string]int
+	ended  map[string]int
 	refuse string
+}
+
+func (g *gate) end(action string, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err == nil {
+		g.ended[action]++
+	}
 }
 
 func (g *gate) admit(_ context.Context, action string) error {
@@ -266,8 +275,8 @@ func TestEachRequestIsAdmittedByItsAction(t *testing.T) {
 	for name, traits := range map[string]driver.Traits{"like EC2": sim.LikeEC2(), "like BCE": sim.LikeBCE()} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, traits, sim.Options{}, engine.Options{IPv6: true})
-			g := &gate{passed: map[string]int{}}
-			r := w.region(engine.Options{Admit: g.admit, Cluster: "c", SecurityGroups: []string{"g"}})
+			g := &gate{passed: map[string]int{}, ended: map[string]int{}}
+			r := w.region(engine.Options{Admit: g.admit, Ended: g.end, Cluster: "c", SecurityGroups: []string{"g"}})
 			w.AddGroup(sim.Group{ID: "g"})
 			n := r.Node(cloud.Instance{ID: "i-1"})
 			_, err := n.Limits(t.Context())
@@ -298,6 +307,9 @@ func TestEachRequestIsAdmittedByItsAction(t *testing.T) {
 			}
 			if !maps.Equal(g.passed, w.Calls()) || len(g.passed) < 10 {
 				t.Errorf("%s: admitted were %v, made %v", name, g.passed, w.Calls())
+			}
+			if !maps.Equal(g.ended, w.Calls()) {
+				t.Errorf("%s: of these it was told how they ended: %v, made %v", name, g.ended, w.Calls())
 			}
 			before := w.Calls()
 			g.refuse = sim.ActCreate

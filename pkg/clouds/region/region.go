@@ -13,15 +13,16 @@ import (
 )
 
 // Open returns what an operator with this configuration calls for all nodes, and the actions that parts of its
-// methods are made of. admit is asked before each request, which ends after the configuration's timeout. It makes no call.
-func Open(conf operatorconf.Config, admit func(ctx context.Context, action string) error, log *slog.Logger) (cloud.Region, func(part string) []string, error) {
+// methods are made of. admit is asked before each request, which ends after the configuration's timeout; ended, if it is there, is told how
+// that was. It makes no call.
+func Open(conf operatorconf.Config, admit func(ctx context.Context, action string) error, ended func(action string, err error), log *slog.Logger) (cloud.Region, func(part string) []string, error) {
 	c := asAgents(conf.Cloud)
 	d, err := clouds.Driver(c, c.Instance, log)
 	if err != nil {
 		return nil, nil, err
 	}
 	o := clouds.Options(c, conf.Families, log)
-	o.Admit, o.Limit = admit, c.Timeout
+	o.Admit, o.Ended, o.Limit = admit, ended, c.Timeout
 	if conf.Settle > operatorconf.Default().Settle { // else the driver's own consistency window counts
 		o.Times.Settle = conf.Settle
 	}

@@ -93,8 +93,8 @@ type NodeNetworkStatus struct {
 	Epoch              int64 `json:"epoch,omitempty"`    // of the leader that wrote last
 	Created            int64 `json:"created,omitempty"`  // serial number of the ENI made last
 	Mode               Mode  `json:"mode,omitempty"`
-	Slots              int32 `json:"slots,omitempty"`
-	Interfaces         int32 `json:"interfaces,omitempty"`
+	Slots              int32 `json:"slots"`
+	Interfaces         int32 `json:"interfaces"`
 	Reclaim            int32 `json:"reclaim,omitempty"` // idle slots that the node is asked to release: pods of others wait
 
 	InstanceFacts `json:",inline"`

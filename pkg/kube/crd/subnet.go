@@ -35,12 +35,12 @@ type SubnetStatus struct {
 	Zone        string             `json:"zone,omitempty"`
 	V4          string             `json:"v4,omitempty"` // its range
 	V6          string             `json:"v6,omitempty"`
-	Free        int32              `json:"free,omitempty"`       // as the cloud says
-	Owed        int32              `json:"owed,omitempty"`       // to ENIs that are not full yet
-	Room        int32              `json:"room,omitempty"`       // for what is new
-	Interfaces  int32              `json:"interfaces,omitempty"` // of nodes
-	Addresses   int32              `json:"addresses,omitempty"`  // of those
-	State       string             `json:"state,omitempty"`      // Ready, Low, Full, Missing, Unmanaged or Disabled
+	Free        int32              `json:"free"`                // as the cloud says
+	Owed        int32              `json:"owed"`                // to ENIs that are not full yet
+	Room        int32              `json:"room"`                // for what is new
+	Interfaces  int32              `json:"interfaces"`          // of nodes
+	Addresses   int32              `json:"addresses,omitempty"` // of those
+	State       string             `json:"state,omitempty"`     // Ready, Low, Full, Missing, Unmanaged or Disabled
 	FullSince   *metav1.Time       `json:"fullSince,omitempty"`
 	RetryAt     *metav1.Time       `json:"retryAt,omitempty"`
 	DescribedAt *metav1.Time       `json:"describedAt,omitempty"`

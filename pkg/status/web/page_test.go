@@ -71,7 +71,7 @@ func TestPagesNameNoMetricThatThereIsNot(t *testing.T) {
 			text, err := os.ReadFile(path)
 			for i, line := range strings.Split(string(text), "\n") {
 				for _, name := range regexp.MustCompile(`\benipool_\w+`).FindAllString(line, -1) {
-					if !known[name] {
+					if !known[name] && !strings.HasPrefix(name, "enipool_operator_") { // pkg/operator/web looks at those
 						t.Errorf("%s:%d: there is no metric %s", path, i+1, name)
 					}
 				}

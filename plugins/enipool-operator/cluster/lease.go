@@ -51,6 +51,7 @@ type Election struct {
 	Identity  string        // of this operator, no other process has the same
 	Duration  time.Duration // of the lease, in whole seconds, at least 11 s
 	Log       *slog.Logger
+	Recorder  resourcelock.EventRecorder // tells on the lease who leads; nil: nobody is told
 }
 
 // Run waits for the lease and leads with it, again and again until ctx ends. lead ends with its context, at once with
@@ -74,7 +75,7 @@ func (e Election) leadOnce(ctx context.Context, lead func(context.Context, opera
 	held, drop := context.WithCancel(context.WithoutCancel(ctx))
 	defer drop()
 	lock := &renewals{Interface: &resourcelock.LeaseLock{Client: e.Client, LeaseMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
-		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity}}}
+		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity, EventRecorder: e.Recorder}}}
 	var leads atomic.Bool
 	ended := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{

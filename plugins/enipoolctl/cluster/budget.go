@@ -1,0 +1,86 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/enipool/enipool/pkg/operator"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
+)
+
+func budgetCommand(reach *Flags) *cobra.Command {
+	shown := &view{formats: []string{"table", "json", "yaml"}}
+	cmd := &cobra.Command{
+		Use:   "budget",
+		Short: "Show what the operator may ask of the cloud, and what waits for it",
+		Long: `Show what the operator that leads may ask of the cloud, and what waits for it.
+
+TOKENS are requests of an action that may be sent at once, RATE is how many more per
+second: less than USUAL for a while after the cloud has throttled. CLOSED is how long
+nothing is sent.`,
+		Example: "  enipoolctl cluster budget\n  enipoolctl cluster budget --operator http://127.0.0.1:9810 -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := shown.check(); err != nil {
+				return err
+			}
+			k, err := reach.Reach()
+			if err != nil && reach.Operator == "" { // its own URL needs no API server
+				return err
+			}
+			show := func(ctx context.Context) error { return showBudget(ctx, k, shown.output, cmd.OutOrStdout()) }
+			return shown.showAll(cmd.Context(), reach, cmd.OutOrStdout(), k.API, show)
+		},
+	}
+	shown.register(cmd, false)
+	return cmd
+}
+
+func showBudget(ctx context.Context, k Asker, output string, out io.Writer) error {
+	var r operator.Report
+	if err := k.Ask(ctx, "/budget", nil, &r); err != nil {
+		return err
+	}
+	return cli.PrintAs(out, output, r, func() error { return printBudget(out, r, time.Now()) })
+}
+
+func printBudget(out io.Writer, known operator.Report, now time.Time) error {
+	fmt.Fprintf(out, "epoch %d, %d nodes with an operator, %d of them have what they want; %d slots short, %d pods wait, %d calls under way\n",
+		known.Epoch, known.Nodes["Operator"], known.Satisfied, known.Short, known.Waiting, known.UnderWay)
+	described := "nothing was described in this term yet"
+	if known.DescribedAt != nil {
+		described = "everything was described " + age(now, *known.DescribedAt) + " ago"
+	}
+	// Who reads this wants to know first whether what stands below is of now.
+	if known.Failing != "" {
+		described += "; " + known.Failing
+	}
+	if known.Observe {
+		described += "; it observes, and calls nothing that changes"
+	}
+	fmt.Fprintf(out, "%s\n\n", described)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "CLASS\tWAITING")
+	for _, q := range known.Queue {
+		fmt.Fprintf(table, "%s\t%d\n", q.Class, q.Count)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	table = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ACTION\tTOKENS\tRATE\tUSUAL\tCLOSED\tWAITING")
+	for _, b := range known.Budget {
+		closed := "-"
+		if b.Closed > 0 {
+			closed = (time.Duration(b.Closed * float64(time.Second))).Round(100 * time.Millisecond).String()
+		}
+		fmt.Fprintf(table, "%s\t%.0f\t%.3g/s\t%.3g/s\t%s\t%d\n", b.Action, b.Tokens, b.PerSecond, b.Usual, closed, b.Waiting)
+	}
+	return table.Flush()
+}

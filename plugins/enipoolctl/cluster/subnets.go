@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
+)
+
+func subnetsCommand(reach *Flags) *cobra.Command {
+	shown := &view{formats: []string{"table", "json", "yaml"}}
+	cmd := &cobra.Command{
+		Use:   "subnets",
+		Short: "Show the subnets, the fullest first: what they have left, and for whom",
+		Long: `Show the subnets, the fullest first. FREE is what the cloud says, OWED is what the
+ENIs that lie there are still to get, ROOM is what is left for new ones. A subnet that
+is Full is tried again at NEXT; one that is Low, by isolateBelow of its Subnet, gets no
+new ENIs.`,
+		Example: "  enipoolctl cluster subnets\n  enipoolctl cluster subnets -w",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := shown.check(); err != nil {
+				return err
+			}
+			k, err := reach.Reach()
+			if err != nil {
+				return err
+			}
+			show := func(ctx context.Context) error { return showSubnets(ctx, k.API, shown.output, cmd.OutOrStdout()) }
+			return shown.showAll(cmd.Context(), reach, cmd.OutOrStdout(), k.API, show, subnetKind)
+		},
+	}
+	shown.register(cmd, true)
+	return cmd
+}
+
+// subnetRow is one subnet.
+type subnetRow struct {
+	Subnet    string    `json:"subnet"`
+	Use       string    `json:"use"`
+	State     string    `json:"state,omitempty"`
+	Zone      string    `json:"zone,omitempty"`
+	CIDR      string    `json:"cidr,omitempty"`
+	CIDR6     string    `json:"cidr6,omitempty"`
+	Free      int       `json:"free"`
+	Room      int       `json:"room"`
+	Owed      int       `json:"owed"`
+	ENIs      int       `json:"enis"`
+	Addresses int       `json:"addresses"`
+	FullSince time.Time `json:"fullSince,omitzero"`
+	Next      time.Time `json:"next,omitzero"`
+	Described time.Time `json:"described,omitzero"`
+}
+
+// graveness orders the states.
+var graveness = []string{"Full", "Missing", "Low", "Unmanaged", "", "Ready", "Disabled"}
+
+// subnetRows returns all subnets, the fullest first.
+func subnetRows(list []crd.Subnet) (rows []subnetRow) {
+	for _, s := range list {
+		row := subnetRow{Subnet: s.Name, Use: s.Spec.Use, State: s.Status.State, Zone: s.Status.Zone, CIDR: s.Status.V4, CIDR6: s.Status.V6,
+			Free: int(s.Status.Free), Room: int(s.Status.Room), Owed: int(s.Status.Owed), ENIs: int(s.Status.Interfaces), Addresses: int(s.Status.Addresses)}
+		if s.Status.FullSince != nil {
+			row.FullSince = s.Status.FullSince.Time
+		}
+		if s.Status.RetryAt != nil {
+			row.Next = s.Status.RetryAt.Time
+		}
+		if s.Status.DescribedAt != nil {
+			row.Described = s.Status.DescribedAt.Time
+		}
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b subnetRow) int {
+		return cmp.Or(cmp.Compare(slices.Index(graveness, a.State), slices.Index(graveness, b.State)), cmp.Compare(a.Room, b.Room), cmp.Compare(a.Subnet, b.Subnet))
+	})
+	return rows
+}
+
+func showSubnets(ctx context.Context, api *API, output string, out io.Writer) error {
+	list, err := api.ListSubnets(ctx)
+	if err != nil {
+		return err
+	}
+	all := struct {
+		Leader  Leader      `json:"leader"`
+		Subnets []subnetRow `json:"subnets"`
+	}{api.FindLeader(ctx), subnetRows(list)}
+	return cli.PrintAs(out, output, all, func() error { return printSubnets(out, all.Leader, all.Subnets, time.Now()) })
+}
+
+func printSubnets(out io.Writer, leader Leader, rows []subnetRow, now time.Time) error {
+	fmt.Fprintf(out, "%s\n\n", leader.Line(now))
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "SUBNET\tUSE\tSTATE\tFOR\tNEXT\tZONE\tCIDR\tFREE\tROOM\tOWED\tENIS\tADDRESSES\tDESCRIBED")
+	for _, r := range rows {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", r.Subnet, r.Use, cli.OrDash(r.State), age(now, r.FullSince), ahead(now, r.Next),
+			cli.OrDash(r.Zone), cli.OrDash(cmp.Or(r.CIDR, r.CIDR6)), r.Free, r.Room, r.Owed, r.ENIs, r.Addresses, age(now, r.Described))
+	}
+	return table.Flush()
+}
