@@ -14,7 +14,7 @@ import (
 // takeGuest makes a node known that has no NodeNetwork: an operator that observes tells what it would find there.
 func (t *term) takeGuest(name string) {
 	of, is := t.nodes[name]
-	if !t.o.Observe || !is || of.Instance == "" || t.members[name] != nil {
+	if !t.o.Observe || !is || of.Instance == "" || t.members[name] != nil || t.claims[of.Instance] != nil {
 		return
 	}
 	if old := t.guests[name]; old != nil && old.node.Instance == of.Instance {
@@ -30,7 +30,9 @@ func (t *term) takeGuest(name string) {
 // dropGuest forgets what is known of a node as one without an object: its agent's calls may be under way.
 func (t *term) dropGuest(name string) {
 	if guest := t.guests[name]; guest != nil {
-		t.o.Region.Forget(guest.node.Instance)
+		if t.claims[guest.node.Instance] == nil { // else a member has it by now
+			t.o.Region.Forget(guest.node.Instance)
+		}
 		delete(t.guests, name)
 	}
 }
@@ -52,7 +54,7 @@ func subnetsFor(m *member, all []placement.Subnet, now time.Duration) (ids []str
 func (t *term) allPlacements() (list []placement.Subnet) {
 	for id, s := range t.subnets {
 		if s.place.ID != "" {
-			list = append(list, s.forPlacement(t.goalsIn(id)))
+			list = append(list, s.forPlacement(t.targetsIn(id)))
 		}
 	}
 	return list

@@ -139,7 +139,7 @@ func (t *term) roomOf(id string) Room {
 		r.State = s.object.Status.State
 	}
 	if s.place.ID != "" {
-		p := s.forPlacement(t.goalsIn(id))
+		p := s.forPlacement(t.targetsIn(id))
 		r.Free, r.Room, r.Owed = p.Free, p.Room(), p.Owed()
 	}
 	return r

@@ -183,7 +183,7 @@ func (t *term) brief(name string, all []placement.Subnet) (w Why) {
 		class, since := m.classOf(m.view, now)
 		w.Class, w.Since = class.String(), wallOf(now, cmp.Or(since, 1)) // 0 is nobody's time
 		if w.Next == nil {
-			w.Next = wallOf(now, max(t.looks.all, t.looks.pause)) // the next describe may show more room
+			w.Next = wallOf(now, max(t.looks.all, t.looks.whole.until)) // the next describe may show more room
 		}
 	}
 	w.Cloud = t.inCloud(m, all)

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Place is where a wish stands in the queue.
+// Place is where a request stands in the queue.
 type Place struct {
-	Wish
-	Before int // wishes of its action that go before it, at most: its class may get a turn sooner
+	Request
+	Before int // requests of its action that go before it, at most: its class may get a turn sooner
 }
 
-// Places returns where the wishes of a node stand, the most urgent first.
+// Places returns where the requests of a node stand, the most urgent first.
 func (q *Queue) Places(node string) (list []Place) {
-	for _, w := range q.wishes[node] {
+	for _, w := range q.requests[node] {
 		list = append(list, Place{w, q.lines[w.Action].countBefore(w)})
 	}
 	slices.SortFunc(list, func(a, b Place) int {
@@ -23,22 +23,22 @@ func (q *Queue) Places(node string) (list []Place) {
 	return list
 }
 
-// countBefore returns how many wishes stand before one that is in the line.
-func (l *line) countBefore(w Wish) (n int) {
+// countBefore returns how many requests stand before one that is in the line.
+func (l *line) countBefore(w Request) (n int) {
 	if !w.Begun {
 		n = len(l.begun)
 		for _, list := range l.classes[:w.Class] {
 			n += len(list)
 		}
 	}
-	at, _ := slices.BinarySearchFunc(*l.listOf(w), w, Wish.before)
+	at, _ := slices.BinarySearchFunc(*l.listOf(w), w, Request.before)
 	return n + at
 }
 
 // Expected returns when the budget has a token for a request that others go before, if nobody comes in
 // between and the cloud refuses nothing: now if there is one.
 func (b *Budget) Expected(action string, before int, now time.Duration) time.Duration {
-	k := b.bucketOf(action, now)
+	k := b.bucketOf(action)
 	from := k.nextToken(now)
 	lacks := int64(before+1)*token - max(k.level, token)
 	if lacks <= 0 {
@@ -55,7 +55,7 @@ func Classes() (list []Class) {
 	return list
 }
 
-// WaitingFor returns how many wishes of each action wait.
+// WaitingFor returns how many requests of each action wait.
 func (q *Queue) WaitingFor() map[string]int {
 	of := map[string]int{}
 	for action, l := range q.lines {

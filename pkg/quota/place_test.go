@@ -10,9 +10,9 @@ func TestAPlaceCountsAllThatGoesBefore(t *testing.T) {
 	q := NewQueue(plenty())
 	put(q, Starving, 3)
 	put(q, Short, 2)
-	q.Set("begun", []Wish{{Node: "begun", Action: action, Class: Giving, Begun: true}})
-	q.Set("other", []Wish{{Node: "other", Action: "Create", Class: Starving}})
-	q.Set("me", []Wish{{Node: "me", Action: action, Class: Short, Since: 1}, {Node: "me", Action: "Create", Class: Starving, Since: 1}})
+	q.Set("begun", []Request{{Node: "begun", Action: action, Class: Giving, Begun: true}})
+	q.Set("other", []Request{{Node: "other", Action: "Create", Class: Starving}})
+	q.Set("me", []Request{{Node: "me", Action: action, Class: Short, Since: 1}, {Node: "me", Action: "Create", Class: Starving, Since: 1}})
 	got := q.Places("me")
 	if len(got) != 2 || got[0].Action != "Create" || got[0].Before != 1 || got[1].Action != action || got[1].Before != 1+3+1 {
 		t.Errorf("%+v", got)
