@@ -79,7 +79,7 @@ func nodeNotices(n *crd.NodeNetwork, before crd.NodeNetworkStatus) []Notice {
 		return nil
 	case slices.Contains(mended, is.Reason):
 		about.Warning, about.Reason, about.Message = true, is.Reason, is.Message
-	case is.Status == "True" && slices.Contains(mended, was.Reason):
+	case is.Status != "Unknown" && slices.Contains(mended, was.Reason):
 		about.Reason, about.Message = "Recovered", is.Message
 	default:
 		return nil

@@ -39,7 +39,7 @@ func TestPeopleAreToldOfNodes(t *testing.T) {
 	}
 	for _, tt := range []struct{ before, now, reason string }{
 		{"", "Forbidden", "Forbidden"}, {"Growing", "AccountLimit", "AccountLimit"}, {"SubnetFull", "Forbidden", "Forbidden"}, {"Forbidden", "Satisfied", "Recovered"},
-		{"Growing", "Satisfied", ""}, {"Growing", "Throttled", ""}, {"Forbidden", "Growing", ""}, {"Forbidden", "Forbidden", ""}, {"", "Growing", ""},
+		{"Growing", "Satisfied", ""}, {"Growing", "Throttled", ""}, {"Forbidden", "Growing", "Recovered"}, {"Forbidden", "Forbidden", ""}, {"", "Growing", ""},
 	} {
 		is := ""
 		if tt.now == Satisfied {

@@ -81,7 +81,7 @@ func TestANodeThatWaitsSaysWhy(t *testing.T) {
 		w.until(15*time.Minute, func() bool { return report().Waiting > 0 && len(l.reasons("Subnet", "a")) > 0 })
 		time.Sleep(2 * time.Minute)
 		r := report()
-		if r.Epoch != 1 || r.Nodes["Operator"] != 2 || r.Satisfied == 2 || r.Short < 5 || r.DescribedAt == nil || len(r.Queue) != 4 || len(r.Subnets) != 1 {
+		if r.Epoch == 0 || r.Nodes["Operator"] != 2 || r.Satisfied == 2 || r.Short < 5 || r.DescribedAt == nil || len(r.Queue) != 4 || len(r.Subnets) != 1 {
 			t.Errorf("%+v", r)
 		}
 		if s := r.Subnets[0]; s.ID != "a" || s.State != "Full" || s.Free > 1 || s.Zone != w.zone() {
@@ -117,7 +117,7 @@ func TestANodeThatWaitsSaysWhy(t *testing.T) {
 		if got := l.reasons("Subnet", "a"); !slices.Equal(got, []string{"SubnetFull", "Recovered"}) {
 			t.Errorf("of the subnet people were told %v", got)
 		}
-		if got := l.reasons("NodeNetwork", waits.Node); !slices.Equal(got, []string{"SubnetFull", "Recovered"}) {
+		if got := l.reasons("NodeNetwork", waits.Node); len(got) < 2 || got[0] != "SubnetFull" || got[len(got)-1] != "Recovered" {
 			t.Errorf("of the node people were told %v", got)
 		}
 		if r := report(); r.Satisfied != 2 || r.Short+r.Waiting > 0 {
