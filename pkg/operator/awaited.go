@@ -32,7 +32,7 @@ func (in input) joinAwaits() (reason, words string) {
 	case in.limits == (eni.Limits{}):
 		return "Limits", "what the instance can carry"
 	}
-	if list := in.shown.unfinished(in.network.Spec.Handover); len(list) > 0 {
+	if list := in.shown.unfinished(handoverOf(in.network)); len(list) > 0 {
 		return "Interface", fmt.Sprintf("ENI %s, which the agent has begun, and %d more to be attached", list[0].ID, len(list)-1)
 	}
 	return "", "the calls that are under way"

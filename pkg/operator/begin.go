@@ -52,7 +52,7 @@ func (t *term) beginJob(granted *ticket) {
 }
 
 func (t *term) newJob(node *member, view order.View, p planned, granted *ticket, now order.Moment) *job {
-	j := &job{Step: p.Step, Wish: p.Wish, token: p.token, began: now.Mono, ticket: granted, member: node}
+	j := &job{Step: p.Step, Request: p.Request, token: p.token, began: now.Mono, ticket: granted, member: node}
 	if j.Do == pool.Release {
 		j.prefixes = node.term.Unassignable(view.Status)[j.ENI]
 		node.term.Asked(view.Status, j.prefixes...)
@@ -74,7 +74,7 @@ func (t *term) shareRoom(node *member, step *pool.Step, now time.Duration) bool 
 	}
 	// What is under way to one of them is part of what is shared, or it would be served twice.
 	var waiting []*member
-	sum, supply := 0, s.forPlacement(t.tally.goalsIn(step.Subnet)).Room()
+	sum, supply := 0, s.forPlacement(t.tally.targetsIn(step.Subnet)).Room()
 	for _, other := range t.starving {
 		if n := other.wantsIn(step.Subnet) + other.comingFrom(step.Subnet); n > 0 && other.view.Spec.Waiting > 0 {
 			waiting = append(waiting, other)

@@ -25,45 +25,45 @@ type Gate struct {
 	mayCall func() error    // why no request may be sent now (S6)
 	stop    <-chan struct{} // closed when none will be sent any more
 	wake    func()          // has the loop look at the queue
-	fresh   map[string][]quota.Wish
+	fresh   map[string][]quota.Request
 	begun   map[string][]*pending     // by node
 	moved   map[quota.Class]time.Time // when something of the class was sent last, or nothing of it could have been
 }
 
 // pending is a request of a job that waits for its token.
 type pending struct {
-	quota.Wish
+	quota.Request
 	granted chan struct{}
 	taken   bool
 }
 
 // ticket is a job's place at the gate. One request of it is under way at a time.
 type ticket struct {
-	quota.Wish        // of the request under way
-	name       string // of the job, among all of the node
-	under      bool   // a request is under way
-	token      string // the action whose token the job came with and has not used yet
-	step       int    // number of the request
-	last       string // the action that was asked for last
-	unsent     bool   // that request was not sent: what came of the job says nothing of the cloud
+	quota.Request        // of the request under way
+	name          string // of the job, among all of the node
+	under         bool   // a request is under way
+	token         string // the action whose token the job came with and has not used yet
+	step          int    // number of the request
+	last          string // the action that was asked for last
+	unsent        bool   // that request was not sent: what came of the job says nothing of the cloud
 }
 
 type ticketKey struct{}
 
 // NewGate returns a gate, which admits nothing before an operator runs with it.
 func NewGate(c Clock) *Gate {
-	return &Gate{clock: c, fresh: map[string][]quota.Wish{}, begun: map[string][]*pending{}}
+	return &Gate{clock: c, fresh: map[string][]quota.Request{}, begun: map[string][]*pending{}}
 }
 
 // other is for actions whose bucket is not known: less than any cloud lets pass.
 var other = quota.Limit{Burst: 5, PerSecond: 1}
 
-// openTerm begins a term, with a full budget. From when stop is closed on nothing is admitted.
-func (g *Gate) openTerm(limits map[string]quota.Limit, mayCall func() error, stop <-chan struct{}, wake func()) {
+// openTerm begins a term, with a budget that begins now. From when stop is closed on nothing is admitted.
+func (g *Gate) openTerm(budget *quota.Budget, mayCall func() error, stop <-chan struct{}, wake func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.born, g.moved = g.clock.Now(), map[quota.Class]time.Time{}
-	g.budget = quota.NewBudget(limits, other, 0)
+	g.budget = budget
 	g.queue = quota.NewQueue(g.budget)
 	g.mayCall, g.stop, g.wake = mayCall, stop, wake
 	clear(g.fresh)
@@ -147,7 +147,7 @@ func (g *Gate) awaitToken(ctx context.Context, job *ticket, action string) error
 	}
 	g.endRequest(job)
 	job.step++
-	next := &pending{Wish: job.Wish, granted: make(chan struct{})}
+	next := &pending{Request: job.Request, granted: make(chan struct{})}
 	next.Action, next.Object, next.Begun = action, fmt.Sprint(job.name, " ", job.step), true
 	g.begun[next.Node] = append(g.begun[next.Node], next)
 	g.tellQueue(next.Node)
@@ -166,7 +166,7 @@ func (g *Gate) awaitToken(ctx context.Context, job *ticket, action string) error
 	defer g.mu.Unlock()
 	// Both may have happened: what is granted is sent.
 	if next.taken {
-		job.Wish, job.under = next.Wish, true
+		job.Request, job.under = next.Request, true
 		return nil
 	}
 	job.unsent = true
@@ -178,7 +178,7 @@ func (g *Gate) awaitToken(ctx context.Context, job *ticket, action string) error
 // endRequest ends the request of a job that is under way. The caller holds the lock.
 func (g *Gate) endRequest(t *ticket) {
 	if t.under {
-		g.queue.Done(t.Wish)
+		g.queue.Done(t.Request)
 		t.under = false
 	}
 }
@@ -191,7 +191,7 @@ func (g *Gate) endJob(t *ticket) {
 }
 
 // setFresh replaces what a node waits for with jobs that have not begun.
-func (g *Gate) setFresh(node string, fresh []quota.Wish) {
+func (g *Gate) setFresh(node string, fresh []quota.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.fresh[node] = fresh; len(fresh) == 0 {
@@ -204,7 +204,7 @@ func (g *Gate) setFresh(node string, fresh []quota.Wish) {
 func (g *Gate) tellQueue(node string) {
 	all := slices.Clone(g.fresh[node])
 	for _, p := range g.begun[node] {
-		all = append(all, p.Wish)
+		all = append(all, p.Request)
 	}
 	if len(g.begun[node]) == 0 {
 		delete(g.begun, node)
@@ -235,8 +235,8 @@ func (g *Gate) grantAll() (jobs []*ticket, next time.Duration) {
 			g.grantBegun(w)
 			continue
 		}
-		g.fresh[w.Node] = slices.DeleteFunc(g.fresh[w.Node], func(f quota.Wish) bool { return f.Action == w.Action && f.Object == w.Object })
-		jobs = append(jobs, &ticket{Wish: w, name: w.Action + " " + w.Object, under: true, token: w.Action})
+		g.fresh[w.Node] = slices.DeleteFunc(g.fresh[w.Node], func(f quota.Request) bool { return f.Action == w.Action && f.Object == w.Object })
+		jobs = append(jobs, &ticket{Request: w, name: w.Action + " " + w.Object, under: true, token: w.Action})
 	}
 	// From here on stuckFor counts for what could be sent and is not.
 	for class, held := range g.queue.Held(now) {
@@ -253,7 +253,7 @@ func (g *Gate) grantAll() (jobs []*ticket, next time.Duration) {
 }
 
 // grantBegun lets a job's next request go. The caller holds the lock.
-func (g *Gate) grantBegun(w quota.Wish) {
+func (g *Gate) grantBegun(w quota.Request) {
 	for i, p := range g.begun[w.Node] {
 		if p.Object == w.Object && p.Action == w.Action {
 			p.taken = true

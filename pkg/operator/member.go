@@ -27,6 +27,7 @@ type member struct {
 	absences
 	going
 	shares
+	backed
 
 	times
 	writing bool
@@ -35,6 +36,7 @@ type member struct {
 	noPlace pool.Cause       // why an ENI that it needs has no place
 	said    string           // what was logged last
 	next    *crd.NodeNetwork // what comes after this member
+	rival   string           // the Node that has the same instance, and had it first
 	left    bool             // the object or the instance is another one now: it goes when its calls have ended
 }
 
@@ -88,7 +90,10 @@ func newMember(n Node, term *order.Term) *member {
 
 // takeCopy takes over a newer copy of the object.
 func (m *member) takeCopy(n *crd.NodeNetwork) {
-	m.network = n
+	m.network, m.older = n, 0
+	if n.Generation > m.putBack {
+		m.putBack = 0
+	}
 	m.view, m.wrong = crd.View(n)
 }
 
@@ -176,7 +181,7 @@ func (m *member) planFacts(subnets []pool.Subnet, now time.Duration) order.Facts
 	if m.shown == nil {
 		return facts
 	}
-	facts.Foreign = m.shown.countOthers()
+	facts.Unmanaged = m.shown.countOthers()
 	if m.noNew.Next > now {
 		facts.NoNew = m.noNew
 	}
@@ -213,6 +218,10 @@ func (m *member) classOf(view order.View, now order.Moment) (quota.Class, time.D
 	return quota.Short, m.short
 }
 
+// longestWait is for how long pods count as waiting at most when that is read first: what an agent writes decides about its place
+// among the others, and must not decide for ever.
+const longestWait = time.Hour
+
 // waitingFrom returns since when pods wait, on this process's clock. It is worked out once for each time that the agent
 // wrote: the clocks of both may be set meanwhile.
 func (m *member) waitingFrom(now order.Moment) time.Duration {
@@ -221,7 +230,7 @@ func (m *member) waitingFrom(now order.Moment) time.Duration {
 		return cmp.Or(m.short, now.Mono)
 	}
 	if !since.Time.Equal(m.waits.wall) {
-		m.waits = waitingSince{since.Time, now.Mono - max(0, now.Wall.Sub(since.Time))}
+		m.waits = waitingSince{since.Time, now.Mono - min(max(0, now.Wall.Sub(since.Time)), longestWait)}
 	}
 	return m.waits.mono
 }
@@ -277,7 +286,9 @@ func (m *member) describeDue(view order.View, now order.Moment) (at time.Duratio
 	for _, since := range m.unsure {
 		wants(since + settle)
 	}
-	if view.Spec.SeenRevision > view.Status.Revision {
+	if at := m.term.KnownFrom(); order.IsBehind(view) && at > 0 {
+		wants(max(at, m.shown.began.Mono+time.Second))
+	} else if order.IsBehind(view) {
 		wants(again)
 	}
 	if view.Status.Mode == order.Joining {
@@ -285,7 +296,7 @@ func (m *member) describeDue(view order.View, now order.Moment) (at time.Duratio
 	}
 	// A quarantine ends by a describe that begins after it.
 	for _, q := range view.Status.Quarantined {
-		if until := now.Mono + q.Until.Sub(now.Wall); until > m.shown.began.Mono {
+		if until := m.term.QuarantineEnds(q, now); until > m.shown.began.Mono {
 			wants(max(until, m.shown.began.Mono+time.Second))
 		} else {
 			wants(again) // it has lacked the address

@@ -3,6 +3,7 @@ package operator
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -25,7 +26,7 @@ func (t *term) takePlaces(s seen) {
 		known := t.subnets[p.ID]
 		known.place, known.lacking, known.began, known.wrote = p, 0, s.began.Mono, false
 		known.forgetMoves()
-		placed := known.forPlacement(t.tally.goalsIn(p.ID))
+		placed := known.forPlacement(t.tally.targetsIn(p.ID))
 		known.state = known.state.Described(s.began.Mono, placed.Room(), placed.IsolateBelow)
 	}
 	for id, known := range t.subnets {
@@ -49,8 +50,12 @@ func (t *term) takeSubnet(object *crd.Subnet, deleted bool) {
 		b = s.object.ResourceVersion
 	}
 	if cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) <= 0 && s.object != nil && s.object.UID == object.UID && !deleted {
+		if s.older = object; a == b {
+			s.older = nil
+		}
 		return
 	}
+	s.older = nil
 	changed := s.object == nil || deleted || s.object.Generation != object.Generation
 	if s.object = object; deleted {
 		s.object = nil
@@ -66,7 +71,7 @@ func (t *term) poolSubnets(node *member, now time.Duration) (list []pool.Subnet)
 	who := placement.Node{Zone: node.node.Zone, Labels: node.node.Labels}
 	for _, id := range slices.Sorted(maps.Keys(t.subnets)) {
 		if s := t.subnets[id]; s.place.ID != "" {
-			list = append(list, forPlan(s.forPlacement(t.tally.goalsIn(id)), who, now))
+			list = append(list, forPlan(s.forPlacement(t.tally.targetsIn(id)), who, now))
 		}
 	}
 	if node.shown == nil {
@@ -89,14 +94,14 @@ func (t *term) choosePlace(node *member, view order.View, step *pool.Step, now o
 		switch {
 		case s.place.ID == "":
 		case p.until <= now.Mono:
-			all = append(all, s.forPlacement(t.tally.goalsIn(id)))
+			all = append(all, s.forPlacement(t.tally.targetsIn(id)))
 		case s.place.Zone == node.node.Zone && (!barred.Is() || p.until < barred.Next):
 			barred = p.why
 		}
 	}
 	secondaries := cmp.Or(step.V4, step.V6)
 	partial := view.Spec.Pool.Mode != pool.Burstable || view.Spec.Pool.Partial
-	chosen, refused := placement.Choose(placement.Node{Zone: node.node.Zone, Labels: node.node.Labels}, placement.Wish{Secondaries: secondaries, Partial: partial}, all, now.Mono)
+	chosen, refused := placement.Choose(placement.Node{Zone: node.node.Zone, Labels: node.node.Labels}, placement.NewENI{Secondaries: secondaries, Partial: partial}, all, now.Mono)
 	// Fewer addresses than asked for are fine for a pool that fills up later.
 	switch refused.Why {
 	case placement.NoSubnet, placement.SubnetFull:
@@ -128,7 +133,7 @@ func (t *term) tellSubnet(s *subnet) {
 		return
 	}
 	counts := t.tally[s.object.Name]
-	next, changed := s.tell(s.forPlacement(t.tally.goalsIn(s.object.Name)), counts, t.now())
+	next, changed := s.tell(s.forPlacement(t.tally.targetsIn(s.object.Name)), counts, t.now())
 	if !changed {
 		return
 	}
@@ -142,6 +147,10 @@ func (t *term) writeSubnet(s *subnet, write func(context.Context) (*crd.Subnet, 
 		defer cancel()
 		written, err := write(ctx)
 		t.post(func(t *term) {
+			if errors.Is(err, ErrConflict) && s.older != nil {
+				s.object, s.older = s.older, nil // the store was put back: what the watch told last is what there is
+				t.dirtyAll()
+			}
 			if err != nil {
 				return // the watch tells of another version, and the next describe writes it
 			}

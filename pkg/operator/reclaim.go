@@ -45,7 +45,7 @@ func (t *term) reclaim() {
 	for id, s := range t.subnets {
 		// What is there they get next; but what the cloud refused since the last describe says more than that.
 		if s.state.State != placement.Full || t.now().Mono >= s.state.RetryAt {
-			need[s.place.Zone] -= max(0, s.forPlacement(t.tally.goalsIn(id)).Room())
+			need[s.place.Zone] -= max(0, s.forPlacement(t.tally.targetsIn(id)).Room())
 		}
 	}
 	idle := map[string][]*member{}

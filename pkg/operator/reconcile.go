@@ -51,6 +51,9 @@ func (t *term) reconcile(name string) {
 			t.o.Log.Warn("nothing is done for a node", "node", name, "error", err)
 		}
 		t.o.Gate.setFresh(name, nil)
+		if errors.Is(err, errLater) {
+			t.end(err) // who leads now is above that, or this operator once it has stood for election again
+		}
 		return
 	}
 	if next.changed {
@@ -87,10 +90,10 @@ func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 		node.noPlace = noPlace
 		t.dirty[node.network.Name] = true
 	}
-	var list []quota.Wish
+	var list []quota.Request
 	node.wants = map[string]int{}
 	for _, s := range steps {
-		list = append(list, s.Wish)
+		list = append(list, s.Request)
 		if s.Class == quota.Starving {
 			node.wants[s.Subnet] += s.takes()
 		}
@@ -105,7 +108,7 @@ func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 	if describes && at > now.Mono && (node.due == 0 || at < node.due) {
 		node.due = at
 	}
-	node.calm = !describes && node.due == 0 && len(steps) == 0 && !node.isBusy() && !node.isGoing() && !noPlace.Is() && t.looks.failed == nil && (node.shown == nil || len(node.shown.looseENIs()) == 0) &&
+	node.calm = !describes && node.due == 0 && len(steps) == 0 && !node.isBusy() && !node.isGoing() && !noPlace.Is() && t.looks.failed == nil && node.before == nil && node.putBack == 0 && (node.shown == nil || len(node.shown.looseENIs()) == 0) &&
 		len(node.network.Status.Causes) == 0 && (view.Status.Mode == order.Self || order.Have(view.Spec, view.Status) >= view.Spec.Slots)
 }
 
@@ -124,7 +127,7 @@ func (node *member) nextTries() []time.Duration {
 // inputOf returns what the node's next status follows from.
 func (t *term) inputOf(node *member, now order.Moment) input {
 	in := input{network: node.network, read: node.view, wrong: node.wrong, term: node.term.Copy(), now: now, node: node.node, limits: node.limits, shown: node.shown, deeds: node.deeds, gone: node.isGone,
-		causes: node.ownCauses(now.Mono), failed: t.looks.failed, joined: node.joined, busy: node.isBusy(), unsure: node.unsureTokens(), observe: t.o.Observe, reclaim: node.asksBack}
+		causes: node.ownCauses(now.Mono), failed: t.looks.failed, joined: node.joined, busy: node.isBusy(), unsure: node.unsureTokens(), observe: t.o.Observe, reclaim: node.asksBack, before: node.before, untold: node.putBack > 0}
 	if node.shown != nil {
 		in.describe = node.shown.began.Wall
 	}
@@ -177,7 +180,7 @@ func (t *term) wrote(node *member, next decision, done int, written, newest *crd
 		t.keep(node, next, done, newest, now) // the answer got lost
 	default:
 		if newest != nil {
-			t.takeNetwork(newest)
+			t.takeRead(next.network, newest)
 		}
 		if !errors.Is(err, ErrConflict) {
 			t.bar(node, next.network.Name, now, err)
@@ -202,6 +205,6 @@ func (t *term) bar(node *member, name string, now order.Moment, err error) {
 // keep makes a decision that was written count.
 func (t *term) keep(node *member, next decision, done int, written *crd.NodeNetwork, now order.Moment) {
 	node.wrote, node.barred, node.pause, node.said = max(now.Mono, 1), 0, 0, ""
-	node.term, node.deeds = next.term, node.deeds[done:]
+	node.term, node.deeds, node.before = next.term, node.deeds[done:], nil
 	t.takeNetwork(written)
 }

@@ -109,6 +109,8 @@ func causeOf(err error) pool.Cause {
 // ownCauses returns why there is not more that a plan does not know of.
 func (m *member) ownCauses(now time.Duration) (list []pool.Cause) {
 	switch {
+	case m.rival != "":
+		list = append(list, pool.Cause{Kind: noInstance, Words: fmt.Sprintf("Node %s has the same instance by its provider ID, and had it first", m.rival)})
 	case m.node.Instance == "":
 		list = append(list, pool.Cause{Kind: noInstance, Words: "the Node has no provider ID"})
 	case m.shown != nil && m.shown.view.Err != nil:

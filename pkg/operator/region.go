@@ -160,6 +160,11 @@ func (t *term) looked(s seen, members map[string]*member) {
 			t.dirty[name] = true
 		}
 	}
+	for name, node := range t.members {
+		if node.left {
+			t.dirty[name] = true // it waited for the end of the describe
+		}
+	}
 	if s.err != nil {
 		t.lookFailed(s, now.Mono)
 		return

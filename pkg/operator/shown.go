@@ -125,9 +125,9 @@ func (s shown) looseENIs() []cloud.Interface {
 }
 
 // unfinished returns the ENIs that were begun with tokens of a handover and are attached nowhere yet.
-func (s shown) unfinished(h *crd.Handover) (list []cloud.Interface) {
+func (s shown) unfinished(h crd.Handover) (list []cloud.Interface) {
 	for _, nic := range s.looseENIs() {
-		if h != nil && slices.Contains(h.Tokens, nic.Token) {
+		if slices.Contains(h.Tokens, nic.Token) {
 			list = append(list, nic)
 		}
 	}
@@ -135,7 +135,7 @@ func (s shown) unfinished(h *crd.Handover) (list []cloud.Interface) {
 }
 
 // releases returns what of a handover's releases is there and not accepted yet.
-func (s shown) releases(status order.Status, h *crd.Handover) (list []netip.Prefix) {
+func (s shown) releases(status order.Status, h crd.Handover) (list []netip.Prefix) {
 	for _, e := range status.ENIs {
 		for _, p := range e.Addresses {
 			if slices.Contains(h.Release, crd.FormatPrefix(p)) && !slices.Contains(status.Releasing, p) {

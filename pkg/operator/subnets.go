@@ -16,6 +16,7 @@ import (
 // subnet is one as the operator knows it.
 type subnet struct {
 	object  *crd.Subnet // nil as long as there is none
+	older   *crd.Subnet // that the watch told of last, if it is older than object
 	place   cloud.Place
 	lacking int           // describes in a row that did not show it
 	began   time.Duration // when the last describe that showed it began
@@ -79,7 +80,7 @@ func (s *subnet) settings() placement.Settings {
 }
 
 // forPlacement returns what placement goes by.
-func (s *subnet) forPlacement(attached []placement.Goal) placement.Subnet {
+func (s *subnet) forPlacement(attached []placement.Target) placement.Subnet {
 	p := placement.Subnet{ID: s.place.ID, Zone: s.place.Zone, Settings: s.settings(), Free: s.place.Free, Attached: attached,
 		State: s.state.State, RetryAt: s.state.RetryAt, Described: s.isDescribed() && s.place.New}
 	if p.State == "" {

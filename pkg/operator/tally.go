@@ -30,9 +30,9 @@ func (y tally) exchange(m *member, now map[string]portion) {
 }
 
 // goalsIn returns how much the ENIs of all nodes in a subnet are still to get.
-func (y tally) goalsIn(id string) []placement.Goal {
+func (y tally) targetsIn(id string) []placement.Target {
 	if owed := y[id].owed; owed > 0 {
-		return []placement.Goal{{Goal: owed}}
+		return []placement.Target{{Target: owed}}
 	}
 	return nil
 }

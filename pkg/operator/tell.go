@@ -66,7 +66,7 @@ func (in input) allCauses(v order.View) (list []pool.Cause) {
 		list = append(list, *in.failed)
 	}
 	if v.Status.Mode == order.Operator && order.Have(v.Spec, v.Status) < v.Spec.Slots && in.shown != nil && in.limits != (eni.Limits{}) {
-		list = append(list, pool.Blockers(v.Spec.Pool, order.Snapshot(v.Spec, v.Status, in.facts), v.Spec.Slots)...)
+		list = append(list, pool.TargetCauses(v.Spec.Pool, order.Snapshot(v.Spec, v.Status, in.facts), v.Spec.Slots)...)
 	}
 	var told []pool.Cause
 	for _, c := range pool.Rank(list) {

@@ -3,6 +3,7 @@ package operator
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,19 +19,21 @@ type term struct {
 	*Operator
 	lead  Lead
 	epoch int64
-	ctx   context.Context // of all that is under way
-	stop  context.Context // ends when nothing new is to begin
-	endBy time.Duration   // until when what is under way then has time to end, 0 before
+	ctx   context.Context         // of all that is under way
+	stop  context.Context         // ends when nothing new is to begin
+	end   context.CancelCauseFunc // has stop end
+	endBy time.Duration           // until when what is under way then has time to end, 0 before
 	under *sync.WaitGroup
 
 	members map[string]*member
 	nodes   map[string]Node
 	subnets map[string]*subnet
-	dirty   map[string]bool // members to look at
+	claims  map[string]*member // by instance: whom it is described for
+	dirty   map[string]bool    // members to look at
 	index
 	looks
 	running  map[*job]bool
-	sweepAt  time.Duration // 0: not before a node is gone
+	sweeps   sweeps
 	scanAt   time.Duration // when dues are asked next
 	reclaims bool          // nodes are asked for idle slots
 	asksAt   time.Duration // when it is next worked out how many
@@ -192,11 +195,7 @@ const (
 
 // scan begins what is due for all members together, and returns how long until something is due.
 func (t *term) scan(now time.Duration) time.Duration {
-	t.sweep()
-	wait := t.describeMembers(now)
-	if t.sweepAt > 0 {
-		wait = min(wait, max(0, t.sweepAt-now))
-	}
+	wait := min(t.describeMembers(now), t.readOlder(now), t.sweep(now))
 	if at, is := t.due.next(); is {
 		wait = min(wait, max(0, at-now))
 	}
@@ -212,6 +211,18 @@ func (t *term) takeAll(all Cluster) {
 	for _, s := range all.Subnets {
 		t.takeEvent(Event{Subnet: s})
 	}
+	// Of two that name one instance the one comes first that was served last.
+	served := func(n *crd.NodeNetwork) bool {
+		return n.Status.Instance != "" && n.Status.Instance == t.nodes[n.Name].Instance
+	}
+	slices.SortFunc(all.Networks, func(a, b *crd.NodeNetwork) int {
+		if served(a) != served(b) && served(a) {
+			return -1
+		} else if served(a) != served(b) {
+			return 1
+		}
+		return cmp.Compare(a.Name, b.Name)
+	})
 	for _, n := range all.Networks {
 		t.takeEvent(Event{Network: n})
 	}
@@ -243,12 +254,18 @@ func (t *term) takeEvent(change Event) {
 // takeNetwork takes in a copy of an object, unless a newer one is known.
 func (t *term) takeNetwork(copied *crd.NodeNetwork) {
 	node := t.members[copied.Name]
-	if node != nil && node.network != nil && node.network.UID == copied.UID && !isNewer(copied, node.network) {
-		return
+	if node != nil && node.network != nil && node.network.UID == copied.UID {
+		if !isNewer(copied, node.network) {
+			t.noteOlder(node, copied)
+			return
+		}
+		if isPutBack(copied, node.network) {
+			node.notePutBack(copied)
+		}
 	}
 	t.dirty[copied.Name] = true
 	if node == nil {
-		node = newMember(t.nodes[copied.Name], order.NewTerm(t.o.Lease, t.epoch, 0))
+		node = newMember(t.nodeFor(copied), order.NewTerm(t.o.Lease, t.epoch, 0))
 		t.members[copied.Name] = node
 		node.takeCopy(copied)
 		node.recallLimits(copied)
@@ -263,15 +280,29 @@ func (t *term) takeNetwork(copied *crd.NodeNetwork) {
 	node.takeCopy(copied)
 }
 
+// nodeFor returns the Node that an object is of. One that has gone before its object has the instance that it was served for.
+func (t *term) nodeFor(n *crd.NodeNetwork) Node {
+	node, known := t.nodes[n.Name]
+	if !known && n.DeletionTimestamp != nil {
+		node.Instance, node.Type, node.Zone = n.Status.Instance, n.Status.InstanceType, n.Status.Zone
+	}
+	node.Name = n.Name
+	return node
+}
+
 // enterRegion makes the engine know the node, and which ENI an operator before may have begun.
 func (t *term) enterRegion(node *member) {
 	if node.node.Instance == "" {
 		return
 	}
 	tokens := []string{order.Token(string(node.network.UID), node.network.Status.Created)}
-	if h := node.network.Spec.Handover; h != nil {
-		tokens = append(tokens, h.Tokens...)
+	tokens = append(tokens, handoverOf(node.network).Tokens...)
+	// Two that call for one instance would have each other's addresses. Who had it first keeps it, and the other one waits.
+	if holder := t.claims[node.node.Instance]; holder != nil && holder != node {
+		node.rival, node.node.Instance = holder.node.Name, ""
+		return
 	}
+	node.rival, t.claims[node.node.Instance] = "", node
 	node.client = t.o.Region.Node(cloud.Instance{ID: node.node.Instance, Type: node.node.Type, Zone: node.node.Zone})
 	node.client.Recall(cloud.Notes{Begun: tokens, Limits: node.limits})
 }
@@ -299,17 +330,24 @@ func (t *term) takeNode(name string) {
 // replaceMember ends a member whose object or instance is another one now, and begins with what there is.
 func (t *term) replaceMember(name string, node *member) {
 	t.o.Gate.setFresh(name, nil)
-	if node.isBusy() || node.writing {
+	// A describe that is under way must find it still, or it fails for all.
+	if node.isBusy() || node.writing || node.client != nil && t.looks.under {
 		return
 	}
+	delete(t.members, name)
 	if node.client != nil {
 		t.o.Region.Forget(node.node.Instance)
+		delete(t.claims, node.node.Instance)
 	}
-	delete(t.members, name)
 	t.tally.exchange(node, nil)
 	t.note(name, nil, t.now())
 	if node.next != nil {
 		t.takeNetwork(node.next)
+	}
+	for other, n := range t.nodes {
+		if node.client != nil && n.Instance == node.node.Instance {
+			t.takeNode(other) // it may have waited for the instance
+		}
 	}
 }
 

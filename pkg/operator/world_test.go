@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -164,6 +165,7 @@ type leader struct {
 	ended   chan struct{}
 	cancel  context.CancelFunc // kills it
 	stop    context.CancelFunc // ends it as a signal does: the lease is held on
+	err     error              // that it has ended with
 }
 
 // lead starts an operator with a lease that is another's no more.
@@ -210,7 +212,7 @@ func (w *world) leadWith(ctx context.Context, change func(*operator.Options)) *l
 			w.epoch = epoch
 			return nil
 		}})
-		if !errors.Is(err, context.Canceled) {
+		if l.err = err; !errors.Is(err, context.Canceled) && !strings.Contains(err.Error(), "later epoch") {
 			w.complain("the operator ends: %v", err)
 		}
 	}()
@@ -361,6 +363,9 @@ func (w *world) until(most time.Duration, holds func() bool) time.Duration {
 		if time.Since(begin) > most {
 			for _, a := range w.agents {
 				n := w.store.node(a.name)
+				if n == nil {
+					continue
+				}
 				w.Logf("%s wants %d pods, has %d used of %d: %+v\n%+v", a.name, a.pods, len(a.book.Used()), len(a.book.Addresses), n.Spec, n.Status)
 			}
 			w.mu.Lock()

@@ -21,13 +21,18 @@ type Description struct {
 // counts at once, what it lacks only when one that began settle before has lacked it too. Describes come in the order in
 // which they began: an older one than the last changes nothing.
 func (t *Term) Described(v View, now Moment, d Description) (Status, bool) {
-	if !t.Led(v.Status) || !t.Lease.MayDescribe(d.Began.Mono, t.Acquired) || d.Began.Mono < t.described {
+	if !t.Led(v.Status) || !t.Lease.MayDescribe(d.Began.Mono, t.Acquired) || d.Began.Mono < t.described || !t.Knows(v, now, d.Began) {
 		return v.Status, false
 	}
 	next := t.beginChange(v.Status)
+	if IsBehind(v) {
+		// What was accepted once may have gone and come back since: what its agent does not publish serves pods.
+		published := setOf(next.Limits, v.Spec.Release)
+		next.Releasing = slices.DeleteFunc(next.Releasing, func(p netip.Prefix) bool { return !published.hasAny(next.Limits, p) })
+	}
 	lacks := t.compareWith(d)
 	var gone, doubtful []netip.Prefix
-	changed := v.Spec.SeenRevision > v.Status.Revision // which the agent waits for (S5)
+	changed := IsBehind(v) // which the agent waits for (S5)
 	for i := range next.ENIs {
 		e := &next.ENIs[i]
 		shown, known := d.Shown[e.ID]
@@ -69,10 +74,10 @@ func (t *Term) Described(v View, now Moment, d Description) (Status, bool) {
 	if len(vanished) > 0 {
 		t.removeGone(&next, now, vanished)
 	}
-	ended := next.endQuarantine(d)
+	ended := t.endQuarantines(&next, d)
 	// The agent adopts a status that is ahead of it again, also what an old one had. Until it is known whether that is there
 	// no pod gets it.
-	if v.Spec.SeenRevision > v.Status.Revision {
+	if IsBehind(v) {
 		for _, p := range doubtful {
 			next.quarantineUntil(p, d.Began.Wall.Add(t.Lease.Settle))
 		}
@@ -101,16 +106,6 @@ func (t *Term) missingFrom(have, shown []netip.Prefix, began time.Duration) (gon
 		}
 	}
 	return gone
-}
-
-// endQuarantine ends the quarantine that was over when a describe began: no late call can change what it shows, so what it
-// shows is the node's (S7). What the status has and it lacks may be what such a call has taken.
-func (s *Status) endQuarantine(d Description) bool {
-	before, there := len(s.Quarantined), s.presentAddrs()
-	s.Quarantined = slices.DeleteFunc(s.Quarantined, func(q Quarantined) bool {
-		return !d.Began.Wall.Before(q.Until) && (d.shows(q.Prefix) || !there.hasAny(s.Limits, q.Prefix))
-	})
-	return len(s.Quarantined) < before
 }
 
 // Follows returns whether a status may follow another, as the API server checks it: what only grows does, and

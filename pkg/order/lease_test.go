@@ -101,7 +101,7 @@ func TestAnObjectThatWasPutBack(t *testing.T) {
 	if len(n.agent.book.Addresses) > 0 {
 		t.Fatalf("adopted %+v", n.agent.book.Addresses)
 	}
-	m.send(0, Seen(n.current(), n.agent.head), nil)
+	m.send(0, Seen(n.agent.book, n.current(), n.agent.head), nil)
 	m.land(0, 0, true)
 	reads(m)
 	accepts(m)
@@ -109,6 +109,11 @@ func TestAnObjectThatWasPutBack(t *testing.T) {
 		t.Fatal("accepted what an old spec says")
 	}
 	m.pass(lease.Settle)
+	looks(m)
+	if n.current().Status.Revision != 1 {
+		t.Fatal("calls of before may still be under way")
+	}
+	m.pass(lease.Fence)
 	looks(m)
 	// One describe does not prove that it is gone, but what it lacks no pod gets.
 	if s := n.current().Status; s.Revision != 9 || !slices.Contains(s.quarantinedPrefixes(), addr) {

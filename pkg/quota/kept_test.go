@@ -10,7 +10,7 @@ func TestPodsThatWaitFindAPlace(t *testing.T) {
 	q := NewQueue(plenty())
 	put(q, Giving, 2*inAll)
 	n := 0
-	var last Wish
+	var last Request
 	for {
 		w, found := q.Take(0)
 		if !found {
@@ -52,16 +52,16 @@ func TestPodsThatWaitFindAPlace(t *testing.T) {
 // What goes back of a node does not keep what its pods wait for.
 func TestANodeGivesBackOneAtATime(t *testing.T) {
 	q := NewQueue(plenty())
-	var wishes []Wish
+	var requests []Request
 	for i := range 3 {
-		wishes = append(wishes, Wish{Node: "n", Action: action, Object: fmt.Sprint("eni-", i), Class: Giving})
+		requests = append(requests, Request{Node: "n", Action: action, Object: fmt.Sprint("eni-", i), Class: Giving})
 	}
-	q.Set("n", wishes)
+	q.Set("n", requests)
 	given, found := q.Take(0)
 	if _, second := q.Take(0); !found || second {
 		t.Errorf("two are under way: %t, %t", found, second)
 	}
-	q.Set("n", []Wish{{Node: "n", Action: action, Object: "eni-9", Class: Starving}})
+	q.Set("n", []Request{{Node: "n", Action: action, Object: "eni-9", Class: Starving}})
 	if w, found := q.Take(0); !found || w.Class != Starving {
 		t.Errorf("%+v, %t: its pods wait", w, found)
 	}

@@ -20,6 +20,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/enipool/enipool/pkg/clouds/region"
+	"github.com/enipool/enipool/pkg/config"
 	"github.com/enipool/enipool/pkg/config/operatorconf"
 	"github.com/enipool/enipool/pkg/kube"
 	"github.com/enipool/enipool/pkg/operator"
@@ -52,7 +53,7 @@ leads; the others wait for its lease. SIGTERM ends it when the requests that it 
 have ended, and another leads at once.`,
 		Example:       "  enipool-operator --config /etc/enipool/operator.yaml",
 		Version:       release,
-		Args:          cobra.NoArgs,
+		Args:          func(cmd *cobra.Command, args []string) error { return config.UnknownArgument(cmd.Name(), nil, args) },
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {

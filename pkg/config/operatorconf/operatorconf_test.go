@@ -110,6 +110,7 @@ var texts = []struct {
 	{text: "cloud: {provider: aws, cluster: prod, subnetTags: {a: b}, region: eu-west-3, prefixes: true}", set: func(c *Config) {
 		c.Cloud.Provider, c.Cloud.Cluster, c.Cloud.Region, c.Cloud.Prefixes, c.Cloud.Endpoint = agentconf.AWS, "prod", "eu-west-3", true, ""
 	}},
+	{text: "cloud: {provider: aws, cluster: change-me, subnetTags: {a: b}}", wrong: "cloud.cluster: \"change-me\": must be the name that cloud.cluster of the agents has, one that no other cluster of the account has"},
 	{text: "cloud: {provider: aws}", wrong: "cloud.cluster: \"\": must be the cluster's name"},
 	{text: "cloud: {provider: baidu, cluster: prod, prefixes: true}", wrong: "cloud.prefixes: \"true\": must be false with provider baidu"},
 	{text: "cloud: {provider: aws, cluster: prod, endpoint: 'http://example.com'}", wrong: "cloud.endpoint: \"http://example.com\": must be https://"},
