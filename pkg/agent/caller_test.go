@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -105,5 +106,39 @@ func TestNobodyCallsBetweenTheTwo(t *testing.T) {
 		if got := n.w.calls(); !sameCounts(got, calls) {
 			t.Errorf("the agent called the cloud: %v, before %v", got, calls)
 		}
+	})
+}
+
+// The spec is put back to what it was before a withdrawal, with the same status: the agent tells what it wants now, though nothing else has
+// changed, and what serves pods goes back no more.
+func TestASpecOfBeforeIsWrittenAgain(t *testing.T) {
+	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
+		n.start(-1, false)
+		defer func() { n.stop() }()
+		sleep(10 * time.Second)
+		n.fillWith(t, 30)
+		op.set(func(op *testOperator) {
+			op.away = true
+			for _, line := range n.lines()[:5] {
+				op.is.Spec.Release = append(op.is.Spec.Release, hostPrefixes([]netip.Addr{line.Addr})...)
+			}
+			op.is.PutBack++
+			op.put(op.is)
+		})
+		before, told := n.lines(), false
+		for range 100 {
+			sleep(100 * time.Millisecond)
+			is := op.object()
+			told = told || is.Spec.SeenRevision > 0 && len(is.Spec.Release) == 0
+		}
+		if is := op.object(); !told || len(is.Spec.Release) > 0 || is.Spec.SeenRevision != 0 {
+			t.Errorf("told %v, then %+v", told, is.Spec)
+		}
+		op.set(func(op *testOperator) { op.away = false })
+		sleep(time.Minute)
+		if !sameLines(before, n.lines()) {
+			t.Errorf("pods' addresses changed from %v to %v", before, n.lines())
+		}
+		n.fillWith(t, 10)
 	})
 }

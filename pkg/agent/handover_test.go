@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
@@ -187,12 +188,47 @@ func TestADelegatedPrefixIsHandedOverAsSuch(t *testing.T) {
 			Leaving: map[string]bool{"eni-heard": true, "eni-not": false}, Creates: []create{{Token: "token"}}}
 		want := &order.Handover{Tokens: []string{"token"}, ReleaseInterfaces: []string{"eni-heard"},
 			Release: []netip.Prefix{netip.MustParsePrefix("10.0.4.16/32"), netip.MustParsePrefix("10.0.4.16/28"), netip.MustParsePrefix("10.0.4.17/32")}}
-		if got := o.handover(t.Context()); !sameAsks(order.Asks{Handover: got}, order.Asks{Handover: want}) {
+		if got, whole := o.handover(t.Context()); !whole || !sameAsks(order.Asks{Handover: got}, order.Asks{Handover: want}) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 		o.mem, n.bookErr = memory{Health: health}, nodecache.ErrBoot
-		if got := o.handover(t.Context()); got != nil {
+		if got, _ := o.handover(t.Context()); got != nil {
 			t.Errorf("%+v of a node whose agents have called nothing", got)
+		}
+	})
+}
+
+// An agent with more under way than its object takes hands over what fits, once none of the rest can take effect any more.
+func TestAHandoverThatIsTooLongWaitsAndIsCut(t *testing.T) {
+	changesOver(t, func(t *testing.T, n *testNode, op *testOperator) {
+		n.start(-1, false)
+		defer func() { n.stop() }()
+		n.fillWith(t, 4)
+		n.stop()
+		n.callsBy(agentconf.Operator)
+		n.start(-1, false)
+		synctest.Wait()
+		o, is := n.life.agent.supply.(*ordered)
+		if !is || op.object().Version != "" {
+			t.Fatal("no operator calls, or it does already")
+		}
+		for i := range 1100 {
+			o.mem.Begun[netip.AddrFrom4([4]byte{10, 9, byte(i / 256), byte(i)})] = true
+		}
+		for i := range 70 {
+			o.mem.Leaving[fmt.Sprint("eni-", i)] = true
+			o.mem.Creates = append(o.mem.Creates, create{Token: fmt.Sprint("token-", i)})
+		}
+		began := n.w.now()
+		for op.handedOver() == nil && n.w.now()-began < time.Hour {
+			sleep(10 * time.Second)
+		}
+		h := op.handedOver()
+		if h == nil || len(h.Release) != 1024 || len(h.Tokens) != 16 || len(h.ReleaseInterfaces) != 64 {
+			t.Errorf("handed over: %+v", h)
+		}
+		if took := n.w.now() - began; took < 6*time.Minute {
+			t.Errorf("handed over after %s", took)
 		}
 	})
 }

@@ -34,7 +34,8 @@ type testOperator struct {
 	writes  int  // of specs
 	refused int  // of those, for their version
 	uids    int
-	firsts  int // how often agents asked for the first copy
+	firsts  int             // how often agents asked for the first copy
+	over    *order.Handover // the last one
 	turn    int
 
 	term  *order.Term
@@ -139,6 +140,13 @@ func (op *testOperator) writeStatus(from order.Object, next order.Status) bool {
 	op.put(changed)
 	op.n.wake()
 	return true
+}
+
+// handedOver returns what an agent has handed over last.
+func (op *testOperator) handedOver() *order.Handover {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	return op.over
 }
 
 func (op *testOperator) moment() order.Moment {
@@ -372,6 +380,9 @@ func (op *testOperator) writeSpec(from order.Object, spec order.Spec, asks order
 		next.UID = "uid-" + strconv.Itoa(op.uids)
 	}
 	spec.Release, spec.ReleaseInterfaces = slices.Clone(spec.Release), slices.Clone(spec.ReleaseInterfaces)
+	if asks.Handover != nil {
+		op.over = asks.Handover
+	}
 	next.Spec, next.Asks, next.Generation = spec, asks, next.Generation+1
 	return op.put(next), nil
 }

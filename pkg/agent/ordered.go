@@ -34,6 +34,7 @@ type ordered struct {
 	newest order.Object // the copy that the tick goes by
 	heard  bool         // there was one since the start
 
+	lateUntil   time.Duration // until when a handover waits that is more than the object takes, 0: it was not
 	handsOverAt time.Duration // when no call of an earlier agent is under way any more
 	makesAt     time.Duration // when the object of a node that lacks nothing is made
 	wroteAt     time.Duration // when the last write began

@@ -28,7 +28,10 @@ func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
 			return
 		}
 		next.Mode, next.Families, next.Pool = order.Operator, o.conf.Settings.Families, poolFor(o.conf.Pool, 0, 0)
-		asks.Handover = o.handover(ctx)
+		var whole bool
+		if asks.Handover, whole = o.handover(ctx); !whole && o.awaitLate(now) {
+			return
+		}
 	} else if o.newest.Status.Mode == order.Operator {
 		asks.Handover = nil // it was taken over
 	}
@@ -42,40 +45,6 @@ func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
 	if !sameSpec(next, o.newest.Spec) || !sameAsks(asks, o.newest.Asks) {
 		o.write(ctx, next, asks, nil, now)
 	}
-}
-
-// handover is what the cloud may have heard of from this node's agents, nil where there was none in this boot: to say
-// that there was, though nothing is under way, makes the operator describe before it tells what the node has.
-func (o *ordered) handover(ctx context.Context) *order.Handover {
-	book, err := o.read(ctx)
-	m := &o.mem
-	if err != nil && m.Scale == nil && !m.Operated {
-		return nil
-	}
-	h := &order.Handover{}
-	for _, c := range m.Creates {
-		h.Tokens = append(h.Tokens, c.Token)
-	}
-	for _, addr := range slices.SortedFunc(maps.Keys(m.Begun), netip.Addr.Compare) {
-		h.Release = append(h.Release, netip.PrefixFrom(addr, addr.BitLen()))
-		if err != nil {
-			continue
-		}
-		// Whether it is of a delegated prefix or beside them the operator knows: one of both names it.
-		bits := book.Settings.V4Block
-		if addr.Is6() {
-			bits = book.Settings.V6Block
-		}
-		if p, wrong := addr.Prefix(bits); bits > 0 && wrong == nil && !slices.Contains(h.Release, p) {
-			h.Release = append(h.Release, p)
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(m.Leaving)) {
-		if m.Leaving[id] {
-			h.ReleaseInterfaces = append(h.ReleaseInterfaces, id)
-		}
-	}
-	return h
 }
 
 // askIfDue writes what the node needs and what goes back, if that is not what the object says.

@@ -206,12 +206,16 @@ func TestAStoreThatWasPutBackCounts(t *testing.T) {
 		backup := len(c.history)
 		age(c)
 		c.tell(9)
-		if is, _ := newest(o); is.Status.Revision != 9 {
+		if is, _ := newest(o); is.Status.Revision != 9 || is.PutBack != 0 {
 			t.Fatalf("%+v", is)
 		}
 		c.restore(backup)
 		time.Sleep(2 * time.Minute)
-		if is, _ := newest(o); is.Status.Revision != 3 {
+		if is, _ := newest(o); is.Status.Revision != 3 || is.PutBack != 1 {
+			t.Errorf("%+v", is)
+		}
+		c.tell(2) // with a later version, as where versions go on above all that there were
+		if is, _ := newest(o); is.Status.Revision != 2 || is.PutBack != 2 {
 			t.Errorf("%+v", is)
 		}
 	})

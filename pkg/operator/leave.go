@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -33,14 +34,15 @@ func (t *term) sendOff(node *member) {
 		return
 	}
 	node.asking = true
-	instance, network, now := node.node.Instance, node.network, t.now()
+	network, now := node.network, t.now()
+	instance := cmp.Or(node.node.Instance, network.Status.Instance)
 	ended, seen := node.hasEnded(now), node.seenGone
 	t.under.Go(func() {
 		ctx, cancel := context.WithTimeout(t.ctx, shortJob)
 		defer cancel()
 		state := cloud.Exists
 		if instance == "" {
-			ended = true // nobody has ever called for it
+			ended = true // nobody has ever called for the node
 		}
 		var err error
 		if instance != "" {

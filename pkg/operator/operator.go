@@ -91,7 +91,7 @@ func (o *Operator) Run(ctx context.Context, lead Lead) error {
 	o.mu.Lock()
 	o.inbox, o.turned, o.oldest = nil, o.o.Clock.Now(), time.Time{}
 	o.mu.Unlock()
-	t := &term{Operator: o, lead: lead, epoch: epoch, ctx: held, stop: ctx, end: end, under: &under, claims: map[string]*member{}, members: map[string]*member{}, nodes: map[string]Node{},
+	t := &term{Operator: o, lead: lead, epoch: epoch, ctx: held, stop: ctx, end: end, under: &under, members: map[string]*member{}, nodes: map[string]Node{},
 		subnets: map[string]*subnet{}, dirty: map[string]bool{}, index: newIndex(), running: map[*job]bool{}}
 	t.sweeps.at = firstSweep
 	o.o.Gate.openTerm(budgetOf(o.limits(), last > 0), t.mayCall, ctx.Done(), o.nudge)

@@ -45,11 +45,11 @@ func (w *world) left(ids map[string]bool) (n int) {
 
 // A leader looks once for what nodes have left that were gone before it led, of however many instances, and then each day.
 func TestEachTermSweepsOnceAndThenDaily(t *testing.T) {
-	play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {
+	play(t, setup{nodes: 1, checks: time.Minute}, func(ctx context.Context, w *world) {
 		leaked := w.leak(ctx, 35, 5)
 		time.Sleep(time.Hour)
 		w.leadWith(ctx, nil)
-		w.begin(ctx)
+		w.agents = nil // a day has many of their looks
 		took := w.until(20*time.Minute, func() bool { return w.left(leaked) == 0 })
 		if took < time.Minute {
 			t.Errorf("after %s", took)
@@ -70,7 +70,7 @@ func TestEachTermSweepsOnceAndThenDaily(t *testing.T) {
 
 // An operator that only observes deletes nothing.
 func TestAnObserverSweepsNothing(t *testing.T) {
-	play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {
+	play(t, setup{nodes: 1, checks: time.Minute}, func(ctx context.Context, w *world) {
 		leaked := w.leak(ctx, 2, 1)
 		time.Sleep(time.Hour)
 		w.leadWith(ctx, func(o *operator.Options) { o.Observe = true })
@@ -100,7 +100,10 @@ func TestAnObjectOfANodeThatIsGoneEnds(t *testing.T) {
 		w.store.remove(a.name)
 		time.Sleep(lease.Duration)
 		w.leadWith(ctx, nil)
-		w.until(5*time.Minute, func() bool { return w.store.node(a.name) == nil })
+		took := w.until(5*time.Minute, func() bool { return w.store.node(a.name) == nil })
+		if asked := w.Calls()[sim.ActAlive]; took < lease.Settle || asked != 2 {
+			t.Errorf("it ended after %s and %d requests about its instance", took, asked)
+		}
 	})
 }
 

@@ -29,7 +29,7 @@ func (y tally) exchange(m *member, now map[string]portion) {
 	m.has = now
 }
 
-// goalsIn returns how much the ENIs of all nodes in a subnet are still to get.
+// targetsIn returns how much the ENIs of all nodes in a subnet are still to get.
 func (y tally) targetsIn(id string) []placement.Target {
 	if owed := y[id].owed; owed > 0 {
 		return []placement.Target{{Target: owed}}

@@ -28,8 +28,7 @@ type term struct {
 	members map[string]*member
 	nodes   map[string]Node
 	subnets map[string]*subnet
-	claims  map[string]*member // by instance: whom it is described for
-	dirty   map[string]bool    // members to look at
+	dirty   map[string]bool // members to look at
 	index
 	looks
 	running  map[*job]bool
@@ -41,6 +40,7 @@ type term struct {
 
 // index is what is kept of all members so that nobody need go through them.
 type index struct {
+	claims   map[string]*member // by instance: whom it is described for
 	tally    tally
 	due      *dues              // when members are to be looked at though nothing changed
 	describe *dues              // when they are to be described
@@ -49,7 +49,7 @@ type index struct {
 }
 
 func newIndex() index {
-	return index{tally: tally{}, due: newDues(), describe: newDues(), starving: map[string]*member{}, lacking: map[string]*member{}}
+	return index{claims: map[string]*member{}, tally: tally{}, due: newDues(), describe: newDues(), starving: map[string]*member{}, lacking: map[string]*member{}}
 }
 
 // note keeps what the index has of a member, nil if it is there no more.

@@ -60,7 +60,7 @@ func TestATermEndsWhereALaterLeaderHasWritten(t *testing.T) {
 
 // Leaders take turns again and again while nodes wait: all of them together never send more than the account's share.
 func TestLeadersThatTakeTurnsSpendNoMoreThanOne(t *testing.T) {
-	const nodes, burst, rate = 250, 40, 2.0
+	const nodes, burst, rate = 90, 15, 0.8
 	s := setup{nodes: nodes, buckets: map[string]cloud.Bucket{sim.ActAssign: {Burst: burst, PerSecond: rate}, sim.ActDescribe: {Burst: 100, PerSecond: 20}, sim.ActShape: {Burst: 1000, PerSecond: 100}}}
 	play(t, s, func(ctx context.Context, w *world) {
 		var sent []time.Duration

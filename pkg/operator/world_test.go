@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type world struct {
 	start    time.Time
 	traits   driver.Traits
 	prefixes bool
+	checks   time.Duration
 	effect   func(do func(context.Context) error, ctx context.Context) error // wraps what changes the cloud, if it is there
 	admit    func(ctx context.Context, action string)                        // is told what was admitted, if it is there
 	wrap     func(driver.Driver) driver.Driver                               // what the operators' requests go through, if it is there
@@ -57,13 +59,15 @@ type setup struct {
 	prefixes bool
 	likeBCE  bool
 	perScan  int
+
+	checks time.Duration // how often it is looked whether pods have their addresses, of 0 each 250 ms
 }
 
 func newWorld(t *testing.T, s setup) *world {
 	t.Helper()
 	s.account.VPC = sim.VPC{ID: "vpc", V4: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	s.account.Seed = s.seed
-	w := &world{T: t, prefixes: s.prefixes, Account: sim.NewAccount(s.account), store: newStore(s.seed), start: time.Now(), traits: sim.LikeEC2()}
+	w := &world{T: t, prefixes: s.prefixes, checks: cmp.Or(s.checks, 250*time.Millisecond), Account: sim.NewAccount(s.account), store: newStore(s.seed), start: time.Now(), traits: sim.LikeEC2()}
 	if s.likeBCE {
 		w.traits = sim.LikeBCE()
 	}
@@ -269,7 +273,7 @@ func (w *world) begin(ctx context.Context) {
 	go func() {
 		for ctx.Err() == nil {
 			w.checkPods()
-			sleep(ctx, 250*time.Millisecond)
+			sleep(ctx, w.checks)
 		}
 	}()
 }
