@@ -156,9 +156,6 @@ func (t *term) looked(s seen, members map[string]*member) {
 			node.unlimited, node.noLimits = node.unlimited.add(s.began.Mono), err
 			t.dirty[name] = true
 		}
-		if node.left {
-			t.dirty[name] = true // it waited for that
-		}
 		view, is := s.views[node.node.Instance]
 		switch {
 		case t.guests[name] == node && is:
@@ -169,6 +166,11 @@ func (t *term) looked(s seen, members map[string]*member) {
 		default:
 			node.noteDescribe(&shown{s.began, view}, node.view.Status)
 			t.dirty[name] = true
+		}
+	}
+	for name, node := range t.members {
+		if node.left {
+			t.dirty[name] = true // it waited for the end of the describe
 		}
 	}
 	if s.err != nil {
