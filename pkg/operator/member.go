@@ -46,7 +46,9 @@ type object struct {
 // shares are what a node has to do with others of its subnets.
 type shares struct {
 	wants    map[string]int // addresses by subnet that pods wait for, of calls that have not begun
-	asksBack int            // idle slots that it is asked for
+	asksBack int            // idle slots that it is asked to do without, all in all
+	askedAt  time.Duration  // when it was asked for some last, 0: not in this term
+	had      int            // slots that it had when its agent wrote the spec
 }
 
 // times are of what a node does.
@@ -82,8 +84,11 @@ func newMember(n Node, term *order.Term) *member {
 
 // takeCopy takes over a newer copy of the object.
 func (m *member) takeCopy(n *crd.NodeNetwork) {
+	isFirst := m.network == nil
+	isNewSpec := isFirst || m.network.Generation != n.Generation
 	m.network = n
 	m.view, m.wrong = crd.View(n)
+	m.takeReclaim(isFirst, isNewSpec)
 }
 
 // isKnown tells whether there is an object that can be read.

@@ -87,7 +87,7 @@ func (o *Operator) Run(ctx context.Context, lead Lead) error {
 	o.inbox, o.turned, o.oldest = nil, o.o.Clock.Now(), time.Time{}
 	o.mu.Unlock()
 	t := &term{Operator: o, lead: lead, epoch: epoch, ctx: ctx, under: &under, members: map[string]*member{}, nodes: map[string]Node{},
-		subnets: map[string]*subnet{}, dirty: map[string]bool{}, running: map[*job]bool{}}
+		subnets: map[string]*subnet{}, dirty: map[string]bool{}, running: map[*job]bool{}, starved: map[string]time.Duration{}}
 	o.o.Gate.openTerm(o.limits(), t.mayCall, o.nudge)
 	t.takeAll(all)
 	under.Go(func() {

@@ -63,6 +63,18 @@ func (m *member) noteRefused(failed *job, err error, now time.Duration) pool.Cau
 	return why
 }
 
+// forgetFull forgets what was refused because the subnet had no address.
+func (m *member) forgetFull(subnet string) {
+	for _, e := range m.view.Status.ENIs {
+		if e.Subnet == subnet && m.noMore[e.ID].Kind == pool.SubnetFull {
+			delete(m.noMore, e.ID)
+		}
+	}
+	if m.why.Kind == pool.SubnetFull {
+		m.misses, m.until = 0, 0
+	}
+}
+
 // causeOf returns what a failed call is a cause of.
 func causeOf(err error) pool.Cause {
 	cause := pool.Cause{Kind: pool.CallFailed, Words: fmt.Sprint("the cloud: ", err)}

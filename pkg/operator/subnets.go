@@ -21,14 +21,36 @@ type subnet struct {
 	began   time.Duration // when the last describe that showed it began
 	state   placement.Isolation
 	moves   []*move
-	wrote   bool // a write is under way, or the last was refused: until the next describe
+	emptied
+	wrote bool // a write is under way, or the last was refused: until the next describe
 }
 
 // move is what a call takes of a subnet's addresses, or gives it back: below zero.
 type move struct {
-	count int
-	ended time.Duration // 0 while it is under way
+	count  int
+	ended  time.Duration // 0 while it is under way
+	before bool          // the last refusal knew of it
 }
+
+// emptied is what the last refusal for want of addresses says: that there was none, whatever the describe before it showed. For a while
+// only what was released since counts as there.
+type emptied struct {
+	at    time.Duration // 0: there was none
+	until time.Duration
+	is    bool
+}
+
+// noteRefused takes in that the cloud had no address left.
+func (s *subnet) noteRefused(now time.Duration) {
+	s.state = s.state.Refused(now)
+	s.emptied = emptied{max(now, 1), s.state.RetryAt, true}
+	for _, m := range s.moves {
+		m.before = m.ended > 0 || m.count > 0
+	}
+}
+
+// wasEmpty tells whether it was refused since the last describe.
+func (s *subnet) wasEmpty() bool { return s.emptied.at > 0 && s.emptied.at >= s.began }
 
 // isDescribed tells whether the cloud shows the subnet. Once may be a lagging answer.
 func (s *subnet) isDescribed() bool { return s.place.ID != "" && s.lacking < 2 }
@@ -57,14 +79,22 @@ func (s *subnet) settings() placement.Settings {
 
 // forPlacement returns what placement goes by.
 func (s *subnet) forPlacement(attached []placement.Goal) placement.Subnet {
+	return s.placed(attached, s.emptied.is)
+}
+
+// placed is that with what a describe showed, or with nothing but what came since the last refusal.
+func (s *subnet) placed(attached []placement.Goal, empty bool) placement.Subnet {
 	p := placement.Subnet{ID: s.place.ID, Zone: s.place.Zone, Settings: s.settings(), Free: s.place.Free, Attached: attached,
 		State: s.state.State, RetryAt: s.state.RetryAt, Described: s.isDescribed() && s.place.New}
 	if p.State == "" {
 		p.State = placement.Ready
 	}
+	if empty {
+		p.Free = 0
+	}
 	for _, m := range s.moves {
 		switch {
-		case m.ended > 0 && m.ended < s.began:
+		case m.ended > 0 && m.ended < s.began, empty && m.before:
 		case m.count > 0:
 			p.Granted += m.count
 		case m.ended > 0:

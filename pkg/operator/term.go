@@ -26,10 +26,10 @@ type term struct {
 	subnets map[string]*subnet
 	dirty   map[string]bool // members to look at
 	looks
-	running  map[*job]bool
-	sweepAt  time.Duration // 0: not before a node is gone
-	scanAt   time.Duration // when all members are gone through next
-	reclaims bool          // nodes are asked for idle slots
+	running map[*job]bool
+	sweepAt time.Duration            // 0: not before a node is gone
+	scanAt  time.Duration            // when all members are gone through next
+	starved map[string]time.Duration // by zone whose pods wait for what no subnet has, or did: when they were last seen to
 }
 
 // looks is what is known of describes.
@@ -127,6 +127,9 @@ func (t *term) dirtyDue(now time.Duration) {
 // scan begins what is due for all members together, and returns how long until something is due.
 func (t *term) scan(now time.Duration) time.Duration {
 	t.sweep()
+	for _, s := range t.subnets {
+		s.emptied.is = s.emptied.is && now < s.emptied.until
+	}
 	wait := t.describe(now)
 	if t.sweepAt > 0 {
 		wait = min(wait, max(0, t.sweepAt-now))
