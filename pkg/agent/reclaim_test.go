@@ -150,3 +150,21 @@ func TestIdleSlotsAreReleasedExactly(t *testing.T) {
 		})
 	}
 }
+
+// A node whose agent does not run is asked in vain, and then others are: it keeps what it has when its agent is back.
+func TestANodeThatDoesNotAnswerIsNotWaitedFor(t *testing.T) {
+	inZone(t, 3, []int{20, 8, 5, 1}, func(t *testing.T, z *zone) {
+		silent, poor := z.nodes[0], z.nodes[3]
+		silent.kill()
+		z.starve(poor, 5)
+		if left := z.untilServed(poor, time.Minute); left > 0 {
+			t.Errorf("%d pods wait", left)
+		}
+		sleep(time.Minute)
+		silent.start(-1, false)
+		sleep(10 * time.Minute)
+		if got := z.has(); !slices.Equal(got, []int{23, 7, 7, 9}) || !slices.Equal(z.asked(), []int{0, 4, 1, 0}) {
+			t.Errorf("the nodes have %v, asked for %v", got, z.asked())
+		}
+	})
+}

@@ -87,7 +87,7 @@ func (t *term) reclaim() {
 	t.countRoom(zones)
 	for _, name := range slices.Sorted(maps.Keys(t.members)) {
 		if m := t.members[name]; m.isKnown() && zones[m.node.Zone] != nil {
-			zones[m.node.Zone].add(m, now)
+			t.count(zones[m.node.Zone], m, now)
 		}
 	}
 	for zone, z := range zones {
@@ -114,10 +114,17 @@ func (t *term) countRoom(zones map[string]*zoneNeed) {
 	}
 }
 
-// add counts a node of the zone.
-func (z *zoneNeed) add(m *member, now time.Duration) {
+// count counts a node of the zone. One that does not answer is asked no more until its agent has written something.
+func (t *term) count(z *zoneNeed, m *member, now time.Duration) {
 	if m.view.Status.Mode != order.Operator {
 		m.asksBack = 0 // the status says so by its mode
+	}
+	if !m.hasAnswered() && m.askedAt == 0 { // an earlier leader asked
+		m.askedAt = max(now, 1)
+	}
+	if !m.hasAnswered() && now-m.askedAt >= answers {
+		m.asksBack, m.deaf = int(m.network.Spec.SeenReclaim), m.network.Generation
+		t.dirty[m.network.Name] = true
 	}
 	if m.asksBack > 0 {
 		z.deprived = append(z.deprived, m)
@@ -129,9 +136,9 @@ func (z *zoneNeed) add(m *member, now time.Duration) {
 	z.need -= m.goingBack()
 	switch {
 	case m.view.Status.Mode != order.Operator:
-	case !m.hasAnswered() && now-m.askedAt < answers && m.askedAt > 0:
+	case !m.hasAnswered():
 		z.need -= m.asksBack - int(m.network.Spec.SeenReclaim)
-	case m.hasAnswered() && m.view.Spec.Waiting == 0:
+	case m.view.Spec.Waiting == 0 && m.network.Generation != m.deaf:
 		z.idle = append(z.idle, m)
 	}
 }
