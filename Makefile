@@ -6,16 +6,19 @@ RELEASE := $(shell git describe --tags --always --dirty 2>/dev/null || echo unre
 BUILD := .build
 # Inlining in the netlink library saves no time that could be measured, and makes the
 # plugin 4 % larger.
-GO_BUILD := CGO_ENABLED=0 go build -trimpath -gcflags=github.com/vishvananda/...=-l -ldflags "-s -w -X main.release=$(RELEASE)"
+# lint, the tests and what they build have the same flags as the programs, by the environment: with
+# others every package would be compiled once more. Only the race detector needs its own, and cgo.
+export CGO_ENABLED := 0
+export GOFLAGS := $(GOFLAGS) -trimpath -gcflags=github.com/vishvananda/...=-l
+GO_BUILD := go build -ldflags "-s -w -X main.release=$(RELEASE)"
 FUZZTIME ?= 10s
 STEPS ?= 1000000
 FAULTS ?= 3
 PODS ?= 2
 CALLS ?= 60000
-# Packages that wait beside one that computes: those that take longest begin first. With more
-# at once than there are cores a plugin stands still for longer than agents expect of one.
-GO_TEST := go test -count=1 -p $(shell nproc)
-LONGEST := ./test/e2e ./test/explore ./pkg/agent ./pkg/cloud/aws ./pkg/cloud/bce ./pkg/simulate ./test ./test/cri
+# Those that take longest begin first. With more that wait at once than there are cores a plugin
+# stands still for longer than agents expect of one.
+LONGEST := ./test/e2e ./test/explore ./pkg/agent ./pkg/operator ./pkg/cloud/aws ./pkg/cloud/bce ./pkg/simulate ./test ./test/cri
 # Packages whose tests read files and run programs, or go through states one after the other: nothing of theirs could race.
 # make test runs them.
 ALONE := github.com/enipool/enipool/(test|test/explore|test/manifests|test/kube|test/cri|test/operated|scripts/image)
@@ -24,14 +27,15 @@ ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools previous kube test-kube e2e-kube e2e-cri bench-cri test-cloud image demo test race soak explore lint fuzz keys bench clean
+.PHONY: help build tools previous kube test-kube e2e-kube bench-kube e2e-cri bench-cri test-cloud image demo test race soak explore lint fuzz keys bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build our programs into .build/
-	@for p in plugins/*/; do $(GO_BUILD) -o $(BUILD)/ ./$$p; done
-	@echo "built $$(cd $(BUILD) && ls -d enipool*) into $(BUILD)/"
+	@mkdir -p $(BUILD)
+	@$(GO_BUILD) -o $(BUILD)/ ./plugins/...
+	@echo "built $(notdir $(wildcard plugins/*)) into $(BUILD)/"
 
 tools: ## build the reference plugins and cnitool from their Go modules
 	@scripts/tools.sh $(BUILD)/cni
@@ -45,12 +49,12 @@ demo: build tools ## two nodes, agents, a burst of pods on a simulated VPC; KEEP
 
 test: build tools previous ## all tests
 	@scripts/deps.sh test $(ROOT)
-	$(GO_TEST) -timeout 30m $(LONGEST) ./...
+	@go list $(LONGEST) ./... | scripts/test.sh -timeout 30m
 
 # -short: where an operated agent is killed at each effect, some of them will do to find a race.
 race: build tools previous ## all tests that could race, with the race detector
 	@scripts/deps.sh test race $(ROOT)
-	$(GO_TEST) -race -short -timeout 40m $$(go list $(LONGEST) ./... | grep -vxE '$(ALONE)')
+	@go list $(LONGEST) ./... | grep -vxE '$(ALONE)' | CGO_ENABLED=1 scripts/test.sh -race -short -timeout 40m
 
 soak: build ## the agent's random simulation for STEPS (1000000), histories of real processes for CALLS (60000), the agent killed at each system call of a tick; a failing seed is printed
 	go test ./pkg/agent -count=1 -timeout 0 -run NothingIsLost -soak.steps=$(STEPS)
@@ -69,7 +73,11 @@ test-kube: build tools kube ## tests with a real Kubernetes, which make test lea
 
 e2e-kube: build tools kube ## enipool installed on a real Kubernetes on a simulated VPC, as root: minutes
 	@scripts/deps.sh test root
-	ENIPOOL_KUBE=1 ENIPOOL_E2E=1 go test -count=1 -timeout 30m -v ./test/cluster
+	ENIPOOL_KUBE=1 ENIPOOL_E2E=1 go test -vet=off -count=1 -timeout 30m -v ./test/cluster
+
+bench-kube: build tools kube ## pods bound at once on a real Kubernetes, with the watch and without it, six times each in turn
+	@scripts/deps.sh test root
+	ENIPOOL_KUBE=1 ENIPOOL_E2E=1 go test -count=1 -timeout 30m -v ./test/cluster -run TimeFromBoundToReady -bursts=6
 
 e2e-cri: build tools ## pods by calls of the CRI to a real containerd, as root
 	@scripts/deps.sh test root

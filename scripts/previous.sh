@@ -21,7 +21,5 @@ mkdir "$out/src"
 trap 'rm -rf "$out/src"' EXIT
 git archive "$release" go.mod go.sum conf pkg plugins | tar -x -C "$out/src"
 cd "$out/src"
-for p in enipool enipoolctl enipool-agent; do
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.release=$release" -o "$out/$p" "./plugins/$p"
-done
+CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.release=$release" -o "$out/" ./plugins/{enipool,enipoolctl,enipool-agent}
 echo "$release" >"$out/release"

@@ -72,13 +72,19 @@ func longest() {
 }
 `
 
-func TestLanguageIsCountedInASmallPackage(t *testing.T) {
+// parsedText parses the text of a file.
+func parsedText(t *testing.T, name, text string) source {
+	t.Helper()
 	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, "counts.go", counts, parser.ParseComments|parser.SkipObjectResolution)
+	file, err := parser.ParseFile(fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := part{name: "counts", sources: []source{{pkg: "counts", file: "counts.go", ast: file, fset: fset}}}
+	return source{pkg: strings.TrimSuffix(name, ".go"), file: name, ast: file, fset: fset}
+}
+
+func TestLanguageIsCountedInASmallPackage(t *testing.T) {
+	p := part{name: "counts", sources: []source{parsedText(t, "counts.go", counts)}}
 	var got strings.Builder
 	for _, m := range measures(t) {
 		found, of := m.find(p)

@@ -91,7 +91,7 @@ func (a *Agent) cancelReleases(ctx context.Context, s pool.Step, now time.Durati
 	if err != nil {
 		return false, err
 	}
-	return true, a.Book.Update(ctx, func(s2 *ipam.State) error {
+	return true, a.Cache.Update(ctx, func(s2 *ipam.State) error {
 		s2.CancelRelease(good, now)
 		return nil
 	})
@@ -127,7 +127,7 @@ func (a *Agent) startRelease(ctx context.Context, s pool.Step, now time.Duration
 		return false, err
 	}
 	var drained []netip.Addr
-	err = a.Book.Update(ctx, func(b *ipam.State) error {
+	err = a.Cache.Update(ctx, func(b *ipam.State) error {
 		going := s.Addrs
 		if s.Index >= a.firstIndex() { // else they go one by one, see vacate
 			going = a.view.drainable(b, going, now)

@@ -24,7 +24,7 @@ func (n *testNode) hasAll(t *testing.T) {
 // ours gets the index that is free, under which the book has the first.
 func TestAnENIThatCameBackAtAnotherIndexHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, n, _, first := withOneENI(t, sim.Machine{Limits: smallENIs})
+		w, n, _, first := withOneENI(t, sim.NodeSpec{Limits: smallENIs})
 		defer n.stop()
 		if err := w.account.Detach(first); err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestAnENIThatCameBackAtAnotherIndexHoldsUpNoOther(t *testing.T) {
 // and the agent that made it is no more.
 func TestAnENIThatLostItsIndexHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, n, _, first := withOneENI(t, sim.Machine{Limits: smallENIs, LikeBCE: true})
+		w, n, _, first := withOneENI(t, sim.NodeSpec{Limits: smallENIs, LikeBCE: true})
 		n.stop()
 		n.start(-1, false)
 		defer n.stop()
@@ -71,7 +71,7 @@ func TestAnENIThatLostItsIndexHoldsUpNoOther(t *testing.T) {
 func TestAnENIThatTheBookRefusesHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-		n := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+		n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 		n.start(-1, false)
 		sleep(time.Minute)
 		n.stop()

@@ -26,8 +26,8 @@ import (
 	"github.com/enipool/enipool/pkg/status"
 )
 
-// Book is the node cache. What View shows is not changed by who sees it, nor later.
-type Book interface {
+// NodeCache is that of the agent. What View shows is not changed by who sees it, nor later.
+type NodeCache interface {
 	View(ctx context.Context, fn func(*ipam.State) error) error
 	Update(ctx context.Context, fn func(*ipam.State) error) error
 	Replace(ctx context.Context, renew func(old *ipam.State, err error) (*ipam.State, error)) error
@@ -37,7 +37,7 @@ type Book interface {
 type Kernel interface {
 	// Grow adds what next needs and removes nothing.
 	Grow(ctx context.Context, next *ipam.State) ([]string, error)
-	// Sync makes the kernel hold what the book says, but for the ENIs with the
+	// Sync makes the kernel hold what the node cache says, but for the ENIs with the
 	// ids in leaving, and removes what only gone asked for.
 	Sync(ctx context.Context, leaving []string, gone *ipam.State) ([]string, error)
 	// Links returns the node's links by MAC: device and MTU.
@@ -46,8 +46,8 @@ type Kernel interface {
 	Occupancy(ctx context.Context) (netconf.Occupancy, error)
 }
 
-// Orphans are addresses whose sandboxes are gone without a DEL.
-type Orphans interface {
+// StaleAllocations are addresses whose sandboxes are gone without a DEL.
+type StaleAllocations interface {
 	// Reclaim asks which for the owner of each address whose sandbox is provably dead, frees
 	// those that it picks, and returns them. It goes on after errors.
 	Reclaim(ctx context.Context, which func(eni.Owner) bool) ([]eni.Address, error)
@@ -67,18 +67,18 @@ type Events interface {
 // Parts are what the agent works with.
 type Parts struct {
 	As       string // what the agent is: its release and configuration
-	Book     Book
-	Unusable func(error) bool // tells whether the book must be rebuilt
-	Writable func() error     // why the book can't be written, nil if it can. nil: nobody looks
+	Cache    NodeCache
+	Unusable func(error) bool // tells whether the node cache must be rebuilt
+	Writable func() error     // why the node cache can't be written, nil if it can. nil: nobody looks
 	Kernel   Kernel
 	Cloud    cloud.Cloud
-	Orphans  Orphans
+	Stale    StaleAllocations
 	Memory   Store
 	Events   Events
 	Log      *slog.Logger
 
-	// Wants returns who waits for an address besides the owners in the book.
-	Wants func(now time.Duration) ([]nodecache.Waiter, error)
+	// PendingADDs returns who waits for an address besides the owners in the node cache.
+	PendingADDs func(now time.Duration) ([]nodecache.PendingADD, error)
 	// Publish tells people what the last tick found; why is one line for pods
 	// that get no address.
 	Publish func(s status.Status, why string) error
@@ -123,7 +123,7 @@ type Cluster struct {
 }
 
 // Agent is the loop of one node. Its methods are for one goroutine. What it knows are values, each with
-// the functions that judge it; what acts on cloud, kernel and book is Parts, and the tick has the order.
+// the functions that judge it; what acts on cloud, kernel and node cache is Parts, and the tick has the order.
 type Agent struct {
 	Parts
 	conf agentconf.Config
@@ -132,7 +132,7 @@ type Agent struct {
 
 	agenda            // what is due when
 	record            // what outlasts the process
-	reading           // the book as it was read last, and what it was compared with
+	reading           // the node cache as it was read last, and what it was compared with
 	view     view     // of the cloud
 	doubts   doubts   // what was not found where it should be
 	links    links    // of the node's ENIs: which lack theirs

@@ -21,7 +21,7 @@ import (
 func one(t *testing.T, limits eni.Limits, change func(*testNode)) (*world, *testNode) {
 	w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}, sim.ActAttach: {Base: 5 * time.Second}}},
 		subnet("subnet-a", "10.0.1.0/24"))
-	n := w.addNode(testConfig("n1"), sim.Machine{Limits: limits, Subnet: "subnet-a"})
+	n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: limits, Subnet: "subnet-a"})
 	if change != nil {
 		change(n)
 	}
@@ -106,13 +106,7 @@ func TestThePoolDrainsFromTheNewestENI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n := one(t, eni.Limits{ENIs: 4, V4: 17, V6: 17}, nil)
 		defer n.stop()
-		for range 60 {
-			_ = n.add()
-		}
-		for range 20 {
-			time.Sleep(time.Second)
-			n.retry()
-		}
+		n.addAndRetry(60)
 		if left := n.retry(); left != 0 || len(n.attached()) != 4 {
 			t.Fatalf("%d pods wait with %d ENIs", left, len(n.attached()))
 		}
@@ -231,21 +225,15 @@ func TestAnExhaustedSubnetIsNamedAndItsAddressesSpared(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_ = w.account.SetForeign("subnet-a", 1000)
+		_ = w.account.SetUnmanaged("subnet-a", 1000)
 		time.Sleep(2 * time.Second)
-		for range 3 {
-			_ = n.add()
-		}
-		for range 20 {
-			time.Sleep(time.Second)
-			n.retry()
-		}
+		n.addAndRetry(3)
 		synctest.Wait()
 		st := n.status()
-		if st.Exhausted == "" && len(st.Blockers) == 0 {
+		if st.Exhausted == "" && len(st.TargetCauses) == 0 {
 			t.Errorf("status %+v: want the subnet named", st)
 		}
-		_ = w.account.SetForeign("subnet-a", 0)
+		_ = w.account.SetUnmanaged("subnet-a", 0)
 		for range 900 {
 			time.Sleep(time.Second)
 			n.retry()
@@ -273,7 +261,7 @@ func TestAnAddressThatTheCloudTookAwayIsNeverHandedOutAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_ = w.account.SetForeign("subnet-a", 1000) // so that they don't come back
+		_ = w.account.SetUnmanaged("subnet-a", 1000) // so that they don't come back
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		if st := n.status(); st.Addresses.Lost != 1 {

@@ -76,7 +76,7 @@ func slashes28(n int) eni.Limits {
 func TestSlotsThatSingleAddressesTookDoNotStopOtherENIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.2.0/23"))
-		n := w.addNode(testConfig("n1"), sim.Machine{Limits: slashes28(30), Subnet: "subnet-a"})
+		n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: slashes28(30), Subnet: "subnet-a"})
 		// Two parts of blocks and, in between, 16 addresses that look like one.
 		must(t, w.account.Fragment("subnet-a", true))
 		own := n.attached()[0].ID
@@ -108,7 +108,7 @@ func TestANodeOfBlocksGrowsAndShrinksByThem(t *testing.T) {
 		conf.Pool.Scale.Batch, conf.Pool.Scale.MinFree = 5, 50
 		limits := slashes28(2)
 		limits.V6, limits.V6Block = 33, eni.Block{Bits: 80, Size: 32}
-		n := w.addNode(conf, sim.Machine{Limits: limits, Subnet: "subnet-a"})
+		n := w.addNode(conf, sim.NodeSpec{Limits: limits, Subnet: "subnet-a"})
 		n.start(-1, false)
 		defer n.stop()
 		has := func(when string, want ...string) {
@@ -271,7 +271,7 @@ func TestAddressesOfAShownBlockStayWhenTheLimitIsLowered(t *testing.T) {
 func TestBlocksThatAreLeftOfEarlierGoBackWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.2.0/23"))
-		n := w.addNode(testConfig("n1"), sim.Machine{Limits: slashes28(30), Subnet: "subnet-a"})
+		n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: slashes28(30), Subnet: "subnet-a"})
 		n.start(-1, false)
 		for range 60 {
 			_ = n.add()
@@ -389,7 +389,7 @@ func (n *testNode) churn(t *testing.T, r *rand.Rand, ends map[eni.Key]time.Durat
 func TestAShrinkingNodeGivesItsPrefixesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.2.0/23"))
-		n := w.addNode(testConfig("n1"), sim.Machine{Limits: slashes28(30), Subnet: "subnet-a"})
+		n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: slashes28(30), Subnet: "subnet-a"})
 		n.start(-1, false)
 		defer n.stop()
 		sleep(10 * time.Second)

@@ -15,7 +15,7 @@ import (
 // Whatever is wrong with the node cache: people read once that it is about that.
 func TestTheNodeCacheIsNamedOnceWhereItCanNotBeUsed(t *testing.T) {
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-	n := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+	n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 	a := n.agent(&life{killAt: -1}, w.log)
 	refused := &nodecache.UnwritableError{Err: errors.New("open /run/node.cache: read-only file system"), Todo: "file system tmpfs at /run is mounted read-only: mount -o remount,bind,rw /run"}
 	for want, state := range map[string]struct {

@@ -30,7 +30,7 @@ func TestAnAddressThatComesAgainIsNotOnItsWayBack(t *testing.T) {
 	} {
 		for _, moves := range []bool{false, true} {
 			w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-			a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
+			a := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
 			a.Cloud = &knowing{enis: here}
 			a.view = view{known: true, enis: []cloud.Interface{{ID: "eni-1", Index: 1}, {ID: "eni-2", Index: 2}}}
 			a.mem.Begun[addr] = true
@@ -53,7 +53,7 @@ func TestAnAddressThatComesAgainIsNotOnItsWayBack(t *testing.T) {
 // no agent has asked anything.
 func TestAnAddressThatAnotherENIHasIsNotOnItsWayBackThere(t *testing.T) {
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-	a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
+	a := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
 	moved, goes, gone := netip.MustParseAddr("10.0.1.20"), netip.MustParseAddr("10.0.1.21"), netip.MustParseAddr("10.0.1.22")
 	book := &ipam.State{ENIs: []eni.Interface{{ID: "eni-1", Index: 1}, {ID: "eni-2", Index: 2}}}
 	for _, addr := range []netip.Addr{moved, goes, gone} {
@@ -71,7 +71,7 @@ func TestAnAddressThatAnotherENIHasIsNotOnItsWayBackThere(t *testing.T) {
 func TestAnENIThatGetsNoAddressesMayGiveSomeBack(t *testing.T) {
 	for _, kind := range []error{cloud.ErrForbidden, cloud.ErrUnavailable, cloud.ErrLimit, cloud.ErrNotFound} {
 		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-		a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
+		a := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
 		a.Cloud = &knowing{}
 		a.applyResult(result{call: &call{key: eniKey("eni-1"), op: "AssignAddresses", id: "eni-1"}, err: &cloud.Error{Kind: kind}}, 1)
 		if a.backoffs.active(releasesOf("eni-1"), 2) || !a.backoffs.active(assignsTo("eni-1"), 2) {
@@ -92,7 +92,7 @@ func TestAnAddressThatHasMovedIsTakenInOnce(t *testing.T) {
 		return cloud.Interface{ID: id, Index: index, Ours: true, Addresses: []netip.Addr{addr}}
 	}
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-	a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
+	a := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
 	a.Cloud = &knowing{}
 	a.view = view{known: true, enis: []cloud.Interface{on("eni-1", 1), on("eni-2", 2)}}
 	book := &ipam.State{ENIs: []eni.Interface{{ID: "eni-1", Index: 1}, {ID: "eni-2", Index: 2}}}
@@ -106,7 +106,7 @@ func TestAnAddressThatHasMovedIsTakenInOnce(t *testing.T) {
 func TestWhatACallUnderWayHasTakenIsWrittenDownBeforeItLeavesTheCache(t *testing.T) {
 	addr := netip.MustParseAddr("10.0.1.20")
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-	n := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+	n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 	n.book, n.bookErr = &ipam.State{}, nil
 	a := n.agent(&life{killAt: -1}, w.log)
 	a.Cloud = &knowing{noting: noting{notes: cloud.Notes{Gone: map[string][]netip.Addr{"eni-1": {addr}}}}}

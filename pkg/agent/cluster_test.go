@@ -80,7 +80,7 @@ func (n *testNode) giveUp() {
 // forget takes the ADDs that wait away, as their runtime tears the sandboxes down.
 func (n *testNode) forget() {
 	n.mu.Lock()
-	n.waiting = map[eni.Key]nodecache.Waiter{}
+	n.waiting = map[eni.Key]nodecache.PendingADD{}
 	n.mu.Unlock()
 }
 

@@ -24,7 +24,7 @@ func (d demand) unserved() int { return d.waiting + d.bound }
 
 // heard is who else needs an address, as the ADDs that wait and the cluster tell.
 type heard struct {
-	waiting      []nodecache.Waiter
+	waiting      []nodecache.PendingADD
 	pods, ending []eni.Pod // of the cluster: those that need one, and those that are being deleted
 	watched      bool      // there is a cluster to ask
 	synced       bool      // it has answered
@@ -33,7 +33,7 @@ type heard struct {
 
 // listen asks who needs an address.
 func (a *Agent) listen(now time.Duration) (h heard, err error) {
-	h.waiting, err = a.Wants(now)
+	h.waiting, err = a.PendingADDs(now)
 	h.failed = err != nil
 	if a.Pods != nil {
 		h.watched = true
@@ -48,7 +48,7 @@ func (a *Agent) listen(now time.Duration) (h heard, err error) {
 
 // demandOf returns the demand of what was heard with the book, and which ADDs wait. ENIs below first get no
 // addresses for pods. known is a set that is overwritten.
-func demandOf(book *ipam.State, h heard, first int, now time.Duration, known podSet) (demand, []nodecache.Waiter) {
+func demandOf(book *ipam.State, h heard, first int, now time.Duration, known podSet) (demand, []nodecache.PendingADD) {
 	d, waiting := countDemand(book, now, first), lacking(book, h.waiting)
 	d.waiting = len(waiting)
 	if d.watched = h.watched; h.synced {
@@ -62,7 +62,7 @@ func demandOf(book *ipam.State, h heard, first int, now time.Duration, known pod
 
 // servedElsewhere is how many of the pods that do not end have an address by another plugin. Which
 // pod an address is of is not known: those that end and have none of ours are taken to have one.
-func servedElsewhere(book *ipam.State, ending []eni.Pod, waiting []nodecache.Waiter, known podSet) int {
+func servedElsewhere(book *ipam.State, ending []eni.Pod, waiting []nodecache.PendingADD, known podSet) int {
 	served := servedByOthers(book)
 	if served == 0 {
 		return 0 // nearly always
@@ -132,7 +132,7 @@ func ofOneFamily(book *ipam.State) bool {
 }
 
 // lacking returns those of the waiting that have no address.
-func lacking(book *ipam.State, waiting []nodecache.Waiter) []nodecache.Waiter {
+func lacking(book *ipam.State, waiting []nodecache.PendingADD) []nodecache.PendingADD {
 	if len(waiting) == 0 {
 		return nil
 	}
@@ -144,7 +144,7 @@ func lacking(book *ipam.State, waiting []nodecache.Waiter) []nodecache.Waiter {
 			served[nameOf(*line.Owner)] = max(served[nameOf(*line.Owner)], line.Since)
 		}
 	}
-	var list []nodecache.Waiter
+	var list []nodecache.PendingADD
 	for _, w := range waiting {
 		// An earlier sandbox of the pod may have waited in vain before this one.
 		since, got := served[nameOf(w.Owner)]

@@ -16,9 +16,9 @@ import (
 const at = time.Hour
 
 // looker is an agent that only looks.
-func looker(waiting []nodecache.Waiter, pods func() ([]eni.Pod, bool)) *Agent {
+func looker(waiting []nodecache.PendingADD, pods func() ([]eni.Pod, bool)) *Agent {
 	return &Agent{outlook: outlook{known: newPodSet()}, Parts: Parts{Cluster: Cluster{Pods: pods},
-		Wants: func(time.Duration) ([]nodecache.Waiter, error) { return waiting, nil }}}
+		PendingADDs: func(time.Duration) ([]nodecache.PendingADD, error) { return waiting, nil }}}
 }
 
 func sandboxOf(container, namespace, name, uid string) eni.Owner {
@@ -41,7 +41,7 @@ func bookWith(owners []eni.Owner, n int, state eni.State) *ipam.State {
 }
 
 // clusterTells is what is heard where there is a cluster.
-func clusterTells(waiting []nodecache.Waiter, pods []eni.Pod) heard {
+func clusterTells(waiting []nodecache.PendingADD, pods []eni.Pod) heard {
 	return heard{waiting: waiting, pods: pods, watched: true, synced: true}
 }
 
@@ -49,9 +49,9 @@ func TestEachPodCountsOnce(t *testing.T) {
 	a, b := eni.Pod{UID: "a1", Namespace: "default", Name: "a"}, eni.Pod{UID: "b1", Namespace: "default", Name: "b"}
 	again := eni.Pod{UID: "a2", Namespace: "default", Name: "a"}
 	box := func(container string, p eni.Pod) eni.Owner { return sandboxOf(container, p.Namespace, p.Name, p.UID) }
-	wait := func(since time.Duration, owners ...eni.Owner) (list []nodecache.Waiter) {
+	wait := func(since time.Duration, owners ...eni.Owner) (list []nodecache.PendingADD) {
 		for _, o := range owners {
-			list = append(list, nodecache.Waiter{Owner: o, Since: since})
+			list = append(list, nodecache.PendingADD{Owner: o, Since: since})
 		}
 		return list
 	}
@@ -59,7 +59,7 @@ func TestEachPodCountsOnce(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		owners  []eni.Owner
-		waiting []nodecache.Waiter
+		waiting []nodecache.PendingADD
 		pods    []eni.Pod
 		want    int // in all
 		bound   int // of them: pods that were heard of from the cluster alone
@@ -102,7 +102,7 @@ func TestWhatTheClusterHasNotToldIsNotGuessed(t *testing.T) {
 		{"told", func() ([]eni.Pod, bool) { return pods, true }, demand{wanted: 3, waiting: 1, bound: 1, pods: 1, watched: true, synced: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			waiting := []nodecache.Waiter{{Owner: sandboxOf("2", "default", "w", "w"), Since: at}}
+			waiting := []nodecache.PendingADD{{Owner: sandboxOf("2", "default", "w", "w"), Since: at}}
 			h, err := looker(waiting, tt.pods).listen(at)
 			if err != nil {
 				t.Fatal(err)
@@ -139,9 +139,9 @@ func TestTheDemandIsTheUnionByItsPlainDefinition(t *testing.T) {
 		for i := range rapid.IntRange(0, 6).Draw(t, "owners") {
 			owners = append(owners, owner(i))
 		}
-		var waiting []nodecache.Waiter
+		var waiting []nodecache.PendingADD
 		for i := range rapid.IntRange(0, 4).Draw(t, "waiting") {
-			waiting = append(waiting, nodecache.Waiter{Owner: owner(100 + i), Since: at}) // after every record began
+			waiting = append(waiting, nodecache.PendingADD{Owner: owner(100 + i), Since: at}) // after every record began
 		}
 		var pods []eni.Pod
 		for range rapid.IntRange(0, 6).Draw(t, "pods") {

@@ -14,7 +14,7 @@ import (
 func TestENIsThatGoHoldUpNoPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/22"))
-		n := w.addNode(testConfig("n1"), sim.Machine{Limits: eni.Limits{ENIs: 15, V4: 5}, Subnet: "subnet-a"})
+		n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: eni.Limits{ENIs: 15, V4: 5}, Subnet: "subnet-a"})
 		n.start(-1, false)
 		defer n.stop()
 		sleep(30 * time.Second)

@@ -55,7 +55,7 @@ func TestAnIntentWhoseENIIsInTheCacheIsDone(t *testing.T) {
 // months, and each intent has a name of its own.
 func TestAnIntentThatIsDoneLeavesNothingBehind(t *testing.T) {
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-	a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
+	a := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
 	a.mem.Creates = []create{{Token: "made"}, {Token: "open"}}
 	for _, c := range a.mem.Creates {
 		a.backOff(intentOf(c.Token), cloud.ErrLimit, 1)

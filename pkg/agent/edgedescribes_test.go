@@ -27,7 +27,7 @@ func TestDescribesBesideASubnetAtItsEdge(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", flip), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/22"), subnet("subnet-b", "10.0.8.0/21"))
-					n := w.addNode(testConfig("n0"), sim.Machine{Limits: change(&testNode{}), Subnet: "subnet-a"})
+					n := w.addNode(testConfig("n0"), sim.NodeSpec{Limits: change(&testNode{}), Subnet: "subnet-a"})
 					change(n)
 					n.conf.Cloud.Describe = 5 * time.Minute
 					inCluster(n)

@@ -39,7 +39,7 @@ func TestAnotherPrimaryIPv6AddressStopsNoGrowth(t *testing.T) {
 		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
 		conf := testConfig("n1")
 		conf.Settings.Families = []eni.Family{eni.IPv4, eni.IPv6}
-		n, other := w.addNode(conf, sim.Machine{Limits: eni.Limits{ENIs: 4, V4: 9, V6: 9}, Subnet: "subnet-a"}), false
+		n, other := w.addNode(conf, sim.NodeSpec{Limits: eni.Limits{ENIs: 4, V4: 9, V6: 9}, Subnet: "subnet-a"}), false
 		n.over = func(inner driver.Driver) driver.Driver { return electing{inner, &other} }
 		n.start(-1, false)
 		for range 10 {

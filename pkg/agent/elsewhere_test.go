@@ -94,10 +94,10 @@ func TestPodsThatShowAnAddressOfTheVPCGoOnCounting(t *testing.T) {
 func TestPodsOnAnENIOfOthersNeedNoAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-		n := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+		n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 		inCluster(n)
 		must(t, w.account.Update(func(tx *sim.Tx) error {
-			theirs, err := tx.Create(sim.Create{Subnet: "subnet-a", Wish: sim.Wish{CountV4: 3}})
+			theirs, err := tx.Create(sim.Create{Subnet: "subnet-a", AddressRequest: sim.AddressRequest{CountV4: 3}})
 			if err == nil {
 				_, err = tx.Attach(sim.Attach{Interface: theirs.ID, Instance: "n1", Index: 1})
 			}

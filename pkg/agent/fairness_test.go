@@ -87,7 +87,7 @@ func (s subnetwork) play(t *testing.T) error {
 		if s.reach[i] {
 			l = eni.Limits{ENIs: 2, V4: 20 + 20*(i%3)}
 		}
-		n := w.addNode(testConfig(fmt.Sprint("n", i)), sim.Machine{Limits: l, Subnet: "subnet-a"})
+		n := w.addNode(testConfig(fmt.Sprint("n", i)), sim.NodeSpec{Limits: l, Subnet: "subnet-a"})
 		perENI[n.name] = l.V4
 		n.conf.Cloud.Describe, n.conf.Pool.Scale.Strategy = s.describe, s.strategy
 		if s.effort {
@@ -272,7 +272,7 @@ func TestANodeAloneInAFullSubnetKeepsWhatItHas(t *testing.T) {
 
 func (s alone) play(t *testing.T) error {
 	w := newWorld(t, sim.Options{Lag: s.lag, Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/24"))
-	n := w.addNode(testConfig("n0"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+	n := w.addNode(testConfig("n0"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 	n.conf.Cloud.Describe = s.describe
 	if s.effort {
 		n.conf.Pool.Mode, n.conf.Pool.PreAllocate, n.conf.Pool.MaxAboveWatermark, n.conf.Pool.MinAllocate = pool.BestEffort, 3, 32, 0

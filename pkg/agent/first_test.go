@@ -42,7 +42,7 @@ func rollout(t *testing.T, nodes int) (w *world, refused *atomic.Int32) {
 	for i := range nodes {
 		conf := testConfig(fmt.Sprint("n", i))
 		conf.Cloud.Describe = 5 * time.Minute
-		n := w.addNode(conf, sim.Machine{Limits: eni.Limits{ENIs: 2, V4: 33}, Subnet: "subnet-a"})
+		n := w.addNode(conf, sim.NodeSpec{Limits: eni.Limits{ENIs: 2, V4: 33}, Subnet: "subnet-a"})
 		n.over = func(inner driver.Driver) driver.Driver { return throttles{inner, refused} }
 		n.seed = uint64(i)
 		n.start(-1, false)

@@ -19,7 +19,7 @@ func (w *world) leaveInA(free int) error {
 			used++
 		}
 	}
-	return w.account.SetForeign("subnet-a", 1022-used-free)
+	return w.account.SetUnmanaged("subnet-a", 1022-used-free)
 }
 
 // An ENI in another subnet that is full is no room: a node that can get addresses in a full subnet alone looks at it as often
@@ -32,7 +32,7 @@ func TestAFullENIElsewhereIsNoRoom(t *testing.T) {
 				const describe = 5 * time.Minute
 				w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/22"), subnet("subnet-b", "10.0.8.0/21"))
 				add := func(name string, l eni.Limits) *testNode {
-					n := w.addNode(testConfig(name), sim.Machine{Limits: l, Subnet: "subnet-a"})
+					n := w.addNode(testConfig(name), sim.NodeSpec{Limits: l, Subnet: "subnet-a"})
 					n.conf.Cloud.Describe, n.seed, n.serial = describe, seed, 1000*len(w.nodes)
 					inCluster(n)
 					n.start(-1, false)

@@ -14,7 +14,7 @@ import (
 func fullNode(t *testing.T) (*world, *testNode) {
 	w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}, sim.ActAttach: {Base: 5 * time.Second}}},
 		subnet("subnet-a", "10.0.0.0/22"))
-	n := w.addNode(testConfig("n1"), sim.Machine{Limits: eni.Limits{ENIs: 8, V4: 40}, Subnet: "subnet-a"})
+	n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: eni.Limits{ENIs: 8, V4: 40}, Subnet: "subnet-a"})
 	inCluster(n)
 	n.start(-1, false)
 	sleep(30 * time.Second)

@@ -34,7 +34,7 @@ func TestRefusedReleasesDoNotEndThePoolsReserve(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.4.0/22"))
-				n, d := w.addNode(testConfig("n1"), sim.Machine{Limits: eni.Limits{ENIs: 4, V4: 50}, Subnet: "subnet-a"}), &noReleases{refuse: refuse}
+				n, d := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: eni.Limits{ENIs: 4, V4: 50}, Subnet: "subnet-a"}), &noReleases{refuse: refuse}
 				n.over = func(inner driver.Driver) driver.Driver { d.Driver = inner; return d }
 				n.start(-1, false)
 				defer n.stop()

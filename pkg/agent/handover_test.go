@@ -98,11 +98,7 @@ func TestANodeChangesOverAndBackUnderItsPods(t *testing.T) {
 
 // Nobody calls while the operator does not answer, and pods get what is free.
 func TestANodeThatLeavesASilentOperatorWaits(t *testing.T) {
-	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
-		n.start(-1, false)
-		defer func() { n.stop() }()
-		sleep(10 * time.Second)
-		n.fillWith(t, 10)
+	operatedWith(t, 10, func(t *testing.T, n *testNode, op *testOperator) {
 		op.set(func(op *testOperator) { op.away = true })
 		n.stop()
 		n.callsBy(agentconf.Sim)
@@ -180,10 +176,7 @@ func TestWhatIsUnderWayIsHandedOver(t *testing.T) {
 
 // The operator finds what goes back by what its cloud shows: the delegated prefix, or an address beside those.
 func TestADelegatedPrefixIsHandedOverAsSuch(t *testing.T) {
-	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
-		n.start(-1, false)
-		defer func() { n.stop() }()
-		sleep(10 * time.Second)
+	operatedWith(t, 0, func(t *testing.T, n *testNode, op *testOperator) {
 		o, is := n.life.agent.supply.(*ordered)
 		if !is {
 			t.Fatal("no operator calls")

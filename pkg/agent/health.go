@@ -65,9 +65,9 @@ func (a *Agent) observe(now, grace time.Duration, causes []pool.Cause) health.Ob
 		return o
 	}
 	d := a.demand
-	o.Have, o.Used, o.Free, o.Resting = d.owned, d.used, d.free, d.assigned-d.used
-	o.Wanted, o.Unserved, o.Target = d.wanted, d.unserved(), max(a.decision.Target, d.wanted)
-	if o.Unserved > o.Free && o.Resting > 0 {
+	o.Have, o.Used, o.Free, o.Cooling = d.owned, d.used, d.free, d.assigned-d.used
+	o.Demand, o.Unserved, o.Target = d.wanted, d.unserved(), max(a.decision.Target, d.wanted)
+	if o.Unserved > o.Free && o.Cooling > 0 {
 		o.Soon = restedWithin(a.book, now, grace)
 	}
 	if o.Stuck = len(a.causes) > 0; a.view.known {

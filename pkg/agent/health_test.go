@@ -33,7 +33,7 @@ func TestAnExhaustedSubnetIsAFaultUntilThereIsRoomAgain(t *testing.T) {
 		if r := n.last(); r.Faulty || r.Reason != health.AddressesAvailable || r.Capacity != 110 {
 			t.Fatalf("a node that is well: %+v", r)
 		}
-		_ = w.account.SetForeign("subnet-a", 1000)
+		_ = w.account.SetUnmanaged("subnet-a", 1000)
 		n.crowd(19)
 		sleep(25 * time.Second)
 		if r := n.last(); r.Faulty {
@@ -56,7 +56,7 @@ func TestAnExhaustedSubnetIsAFaultUntilThereIsRoomAgain(t *testing.T) {
 		if got := n.last(); !got.Faulty || got.Reason != health.SubnetExhausted || len(n.api.told) > 4+20 {
 			t.Errorf("while it lasts: %+v, told %d times", got, len(n.api.told))
 		}
-		_ = w.account.SetForeign("subnet-a", 0)
+		_ = w.account.SetUnmanaged("subnet-a", 0)
 		var over status.Status
 		for range 600 {
 			time.Sleep(time.Second)
@@ -190,7 +190,7 @@ func TestAFullNodeAndASlowCloudAreNoFault(t *testing.T) {
 func TestAFaultOutlivesTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n := one(t, large, inCluster)
-		_ = w.account.SetForeign("subnet-a", 1000)
+		_ = w.account.SetUnmanaged("subnet-a", 1000)
 		pods := n.crowd(19)
 		for range 400 {
 			if sleep(100 * time.Millisecond); n.last().Faulty {
@@ -210,7 +210,7 @@ func TestAFaultOutlivesTheAgent(t *testing.T) {
 			t.Errorf("a new agent tells %+v, the old one told %+v", r, before)
 		}
 		w.account.Refuse(nil)
-		_ = w.account.SetForeign("subnet-a", 0)
+		_ = w.account.SetUnmanaged("subnet-a", 0)
 		for _, p := range pods[16:] {
 			n.unbind(p)
 		}

@@ -257,7 +257,7 @@ func (s *stage) demands() error {
 	want := countDemand(s.book, s.w.now(), 0).assigned + len(waiting)
 	for _, p := range s.api.pods {
 		has := func(line eni.Address) bool { return is(*line.Owner, p) }
-		waits := func(w nodecache.Waiter) bool { return is(w.Owner, p) }
+		waits := func(w nodecache.PendingADD) bool { return is(w.Owner, p) }
 		if !slices.ContainsFunc(s.book.Used(), has) && !slices.ContainsFunc(waiting, waits) {
 			want++
 		}

@@ -127,7 +127,7 @@ func TestARefusalAfterARestartDoesNotUndoAnEarlierDeletion(t *testing.T) {
 // What an earlier agent began may have been refused before it ended, and its answer be lost.
 func TestAnENIThatStaysAfterARestartIsUsedAgain(t *testing.T) {
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-	n := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+	n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 	n.memory = []byte(`{"leaving":{"eni-1":false}}`)
 	a := n.agent(&life{killAt: -1}, w.log)
 	refused := result{call: &call{key: eniKey("eni-1"), op: "DeleteInterface", id: "eni-1"}, err: cloud.ErrForbidden}
@@ -187,7 +187,7 @@ func (s *brokenStore) Save(text []byte) error {
 // the agent: what it planned with else would not outlive it.
 func TestARefusedDeletionGoesOnWhileTheMemoryCannotBeWritten(t *testing.T) {
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-	n := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+	n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 	n.memory = []byte(`{"leaving":{"eni-1":false}}`)
 	a := n.agent(&life{killAt: -1}, w.log)
 	a.mem.Leaving["eni-1"] = false // looks have shown it since

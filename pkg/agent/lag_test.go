@@ -13,7 +13,7 @@ import (
 func givenBack(t *testing.T, seed uint64) (w *world, n *testNode, full int) {
 	t.Helper()
 	w = newWorld(t, sim.Options{Seed: seed, Lag: 6 * time.Second, Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.1.0/24"))
-	n = w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+	n = w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 	n.start(-1, false)
 	for range 40 {
 		_ = n.add()

@@ -42,7 +42,7 @@ func (d lateIPv6) Create(ctx context.Context, c driver.Create) (driver.Interface
 // withLateIPv6 is a node whose pods and ENIs have IPv4 alone, until has is true.
 func withLateIPv6(t *testing.T) (n *testNode, has *bool) {
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-	n, has = w.addNode(testConfig("n1"), sim.Machine{Limits: eni.Limits{ENIs: 4, V4: 9, V6: 9}, Subnet: "subnet-a"}), new(bool)
+	n, has = w.addNode(testConfig("n1"), sim.NodeSpec{Limits: eni.Limits{ENIs: 4, V4: 9, V6: 9}, Subnet: "subnet-a"}), new(bool)
 	n.over = func(inner driver.Driver) driver.Driver { return lateIPv6{inner, has} }
 	n.start(-1, false)
 	for range 10 {
@@ -78,7 +78,7 @@ func TestIPv6AddressesOfOthersOnANodeWithoutStopNoGrowth(t *testing.T) {
 		*has = true
 		own := n.attached()[0].ID
 		if err := n.w.account.Update(func(tx *sim.Tx) error {
-			_, err := tx.Assign(own, sim.Wish{CountV6: 2})
+			_, err := tx.Assign(own, sim.AddressRequest{CountV6: 2})
 			return err
 		}); err != nil {
 			t.Fatal(err)

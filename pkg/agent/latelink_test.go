@@ -14,7 +14,7 @@ import (
 // as often as any.
 func TestALinkThatNeverComesDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, n, d, _ := withOneENI(t, sim.Machine{Limits: smallENIs})
+		w, n, d, _ := withOneENI(t, sim.NodeSpec{Limits: smallENIs})
 		defer n.stop()
 		var late []string // MACs of the ENIs from here on
 		d.attach = func(id string) {

@@ -91,7 +91,7 @@ func (a *Agent) noteLost(ctx context.Context, f facts, now time.Duration) error 
 		return nil
 	}
 	var lost, suspect, found []netip.Addr
-	err := a.Book.Update(ctx, func(s *ipam.State) error {
+	err := a.Cache.Update(ctx, func(s *ipam.State) error {
 		lost, suspect, found = s.MarkLost(f.lost, now), s.StartRelease(f.suspect, now), s.UnmarkLost(f.found)
 		return nil
 	})
@@ -253,7 +253,7 @@ func (a *Agent) enlargeBook(ctx context.Context, f facts, now time.Duration) (re
 		}
 	}
 	f.enis = slices.DeleteFunc(slices.Clone(f.enis), func(nic eni.Interface) bool { return leftOut[nic.ID] != nil })
-	err = a.Book.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
+	err = a.Cache.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
 		if err != nil {
 			return nil, err
 		}
@@ -279,7 +279,7 @@ func (a *Agent) shrinkBook(ctx context.Context, f facts) error {
 	a.unsaved = false
 	var dropped []netip.Addr
 	var enis []string
-	err := a.Book.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
+	err := a.Cache.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
 		if err != nil {
 			return nil, err
 		}

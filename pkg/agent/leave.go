@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -12,16 +13,50 @@ import (
 
 // leave is how far a node is that an operator called the cloud for, and whose agent is to call it again.
 type leave struct {
+	calls    bool          // the node's object was read, and by it the agent calls the cloud
 	leftAt   time.Duration // since when the status says so, 0 for not yet
 	outdated string        // the version that the last write was too old for, "" for none
 }
 
 // lookIfDue describes, once no operator calls the cloud for the node.
 func (s self) lookIfDue(ctx context.Context, now time.Duration) {
-	if s.mem.Operated && !s.hasLeft(ctx, now) {
-		return
+	if s.mayCall(ctx, now) {
+		s.Agent.lookIfDue(ctx, now)
 	}
-	s.Agent.lookIfDue(ctx, now)
+}
+
+// holds tells whether it is not the agent that calls the cloud, or nobody knows yet.
+func (s self) holds() bool { return s.mem.Operated || s.Object != nil && !s.out.calls }
+
+// mayCall returns whether the agent calls the cloud. Its memory alone does not tell: a node that booted has none. Who calls stands
+// in the node's object, which is read once at the start where there is a cluster. Until then pods get what the node cache has.
+func (s self) mayCall(ctx context.Context, now time.Duration) bool {
+	switch {
+	case s.mem.Operated:
+		return s.hasLeft(ctx, now)
+	case !s.holds():
+		return true
+	}
+	first, heard := s.Object.First()
+	switch {
+	case !heard:
+		s.view.operated, s.view.told = true, []pool.Cause{s.unread()}
+		return false
+	case order.AgentCalls(first.View):
+		s.out.calls, s.view = true, view{}
+		return true
+	}
+	s.mem.Operated, s.unsaved = true, true
+	return s.hasLeft(ctx, now)
+}
+
+// unread says that the node's object is not read yet, and why.
+func (a *Agent) unread() pool.Cause {
+	words := "the API server has not told of the node's NodeNetwork yet, which says whether an operator calls the cloud for this node"
+	if err := a.Object.Wrong(); err != nil {
+		return pool.Cause{Kind: pool.OperatorSilent, Words: fmt.Sprintf("%s: %v", words, err)}
+	}
+	return pool.Cause{Kind: pool.UnderWay, Words: words}
 }
 
 // hasLeft tells the operator that the agent calls, and returns whether it may: the status says so, and what the operator's last
@@ -37,7 +72,8 @@ func (s self) hasLeft(ctx context.Context, now time.Duration) bool {
 	newest, heard := s.Object.Newest()
 	switch {
 	case !heard:
-		return wait(pool.OperatorSilent, "the API server has not told of the node's NodeNetwork yet")
+		c := s.unread()
+		return wait(c.Kind, c.Words)
 	case newest.Version != "" && newest.Spec.Mode != order.Self:
 		s.writeLeave(ctx, newest, now)
 		return wait(pool.UnderWay, "the operator is told that the agent calls the cloud")
@@ -51,9 +87,9 @@ func (s self) hasLeft(ctx context.Context, now time.Duration) bool {
 	}
 	// What it may have been making shows as such, and is no ENI of nobody's before.
 	s.Cloud.Recall(cloud.Notes{Begun: newest.Tokens})
-	s.mem.Operated = false
+	s.mem.Operated, s.out.calls = false, true
 	if err := s.remember(); err != nil {
-		s.mem.Operated = true
+		s.mem.Operated, s.out.calls = true, false
 		s.noteError(err)
 		return wait(pool.CacheUnusable, err.Error())
 	}

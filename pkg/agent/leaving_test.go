@@ -12,18 +12,23 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
+// addAndRetry starts pods, and tries for twenty seconds, each second, those that wait.
+func (n *testNode) addAndRetry(pods int) {
+	for range pods {
+		_ = n.add()
+	}
+	for range 20 {
+		time.Sleep(time.Second)
+		n.retry()
+	}
+}
+
 // The deletion of an ENI is done, its answer lost, and the next one refused for half a
 // minute: the ENI leaves the cache meanwhile, and what is remembered of it goes with it.
 func TestAnENIThatIsGoneIsNotRememberedAsLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n := one(t, eni.Limits{ENIs: 2, V4: 17, V6: 17}, nil)
-		for range 20 {
-			_ = n.add()
-		}
-		for range 20 {
-			time.Sleep(time.Second)
-			n.retry()
-		}
+		n.addAndRetry(20)
 		if left := n.retry(); left != 0 || len(n.attached()) != 2 {
 			t.Fatalf("%d pods wait with %d ENIs", left, len(n.attached()))
 		}
@@ -53,13 +58,7 @@ func TestAnENIThatIsGoneIsNotRememberedAsLeaving(t *testing.T) {
 func TestAnENIThatIsGoneGivesPodsNoAddressesWhileTheMemoryCantBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n := one(t, eni.Limits{ENIs: 2, V4: 17, V6: 17}, nil)
-		for range 20 {
-			_ = n.add()
-		}
-		for range 20 {
-			time.Sleep(time.Second)
-			n.retry()
-		}
+		n.addAndRetry(20)
 		for _, k := range n.keys() {
 			n.del(k)
 		}

@@ -15,7 +15,7 @@ func TestALookThatFailsLateKeepsTheLimits(t *testing.T) {
 	for method, action := range map[string]string{"Interfaces": sim.ActDescribe, "Subnets": sim.ActSubnets} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-			n := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+			n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 			refused := sim.Fault{Err: cloud.ErrThrottled}
 			if action == sim.ActSubnets {
 				w.account.FailNext(action, sim.Fault{}) // the first look at the ENIs asks for the subnet's range
@@ -43,7 +43,7 @@ func TestAQuietNodeDescribesLessOftenThanItRepairs(t *testing.T) {
 			w := newWorld(t, sim.Options{}, subnet("subnet-a", cidr))
 			conf := testConfig("n1")
 			conf.Resync, conf.Cloud.Describe = time.Minute, every
-			n := w.addNode(conf, sim.Machine{Limits: large, Subnet: "subnet-a"})
+			n := w.addNode(conf, sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 			n.start(-1, false)
 			defer n.stop()
 			time.Sleep(10 * time.Minute) // until the pool has come to rest

@@ -42,7 +42,7 @@ func TestARefusalNowAndThenDoesNotEndLooks(t *testing.T) {
 				w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.4.0/22"))
 				conf := testConfig("n1")
 				conf.Pool.Scale.Batch = 4
-				n, d := w.addNode(conf, sim.Machine{Limits: eni.Limits{ENIs: 4, V4: 50}, Subnet: "subnet-a"}), &nowAndThen{every: every}
+				n, d := w.addNode(conf, sim.NodeSpec{Limits: eni.Limits{ENIs: 4, V4: 50}, Subnet: "subnet-a"}), &nowAndThen{every: every}
 				n.over = func(inner driver.Driver) driver.Driver { d.Driver = inner; return d }
 				n.options = func(o engine.Options) engine.Options { return o }
 				n.start(-1, false)
@@ -106,7 +106,7 @@ func (n *testNode) takeAwayFree(t *testing.T) (gone netip.Addr) {
 func TestOneRefusalCostsNoLooksAfterItHasEased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.4.0/22"))
-		n, d := w.addNode(testConfig("n1"), sim.Machine{Limits: eni.Limits{ENIs: 4, V4: 50}, Subnet: "subnet-a"}), &nowAndThen{}
+		n, d := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: eni.Limits{ENIs: 4, V4: 50}, Subnet: "subnet-a"}), &nowAndThen{}
 		n.over = func(inner driver.Driver) driver.Driver { d.Driver = inner; return d }
 		n.start(-1, false)
 		defer n.stop()

@@ -80,13 +80,13 @@ func (d *meddled) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Int
 }
 
 func isForbidden() error {
-	return &driver.Error{Kind: cloud.ErrForbidden, Why: driver.Unauthorized, Detail: "UnauthorizedOperation"}
+	return &driver.Error{Kind: cloud.ErrForbidden, Why: cloud.Unauthorized, Detail: "UnauthorizedOperation"}
 }
 
 // withMeddler starts an agent on a node over a driver that a test changes before and after.
-func withMeddler(t *testing.T, m sim.Machine, change func(*world, *testNode, *meddled)) (*world, *testNode, *meddled) {
+func withMeddler(t *testing.T, m sim.NodeSpec, change func(*world, *testNode, *meddled)) (*world, *testNode, *meddled) {
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"), subnet("subnet-b", "10.0.4.0/22"))
-	if _, err := w.account.AddNode(sim.Machine{Name: "n2", Limits: large, Subnet: "subnet-a"}); err != nil {
+	if _, err := w.account.AddNode(sim.NodeSpec{Name: "n2", Limits: large, Subnet: "subnet-a"}); err != nil {
 		t.Fatal(err)
 	}
 	m.Subnet = "subnet-a"
@@ -106,7 +106,7 @@ func withMeddler(t *testing.T, m sim.Machine, change func(*world, *testNode, *me
 }
 
 // withOneENI is withMeddler with small ENIs of pods' own, whose first one it returns.
-func withOneENI(t *testing.T, m sim.Machine) (*world, *testNode, *meddled, string) {
+func withOneENI(t *testing.T, m sim.NodeSpec) (*world, *testNode, *meddled, string) {
 	w, n, d := withMeddler(t, m, func(w *world, n *testNode, d *meddled) {
 		n.conf.Pool.FirstENI, n.conf.Pool.Scale.Batch = 1, 4
 	})

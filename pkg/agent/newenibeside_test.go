@@ -18,7 +18,7 @@ func TestAnOfferIsEnoughForANewENI(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/22"))
 				add := func(name string, l eni.Limits, pods int) *testNode {
-					n := w.addNode(testConfig(name), sim.Machine{Limits: l, Subnet: "subnet-a"})
+					n := w.addNode(testConfig(name), sim.NodeSpec{Limits: l, Subnet: "subnet-a"})
 					n.serial = 1000 * len(w.nodes)
 					inCluster(n)
 					n.start(-1, false)
@@ -31,7 +31,7 @@ func TestAnOfferIsEnoughForANewENI(t *testing.T) {
 					n := add(fmt.Sprint("n", i), eni.Limits{ENIs: 1, V4: 50}, 9)
 					defer n.stop()
 				}
-				n := w.addNode(testConfig("poor"), sim.Machine{Limits: eni.Limits{ENIs: 2, V4: 10}, Subnet: "subnet-a"})
+				n := w.addNode(testConfig("poor"), sim.NodeSpec{Limits: eni.Limits{ENIs: 2, V4: 10}, Subnet: "subnet-a"})
 				n.conf.Pool.MaxAllocateENI = 1 // until its ENI is full, and it has no other
 				inCluster(n)
 				n.serial = 9000
@@ -42,7 +42,7 @@ func TestAnOfferIsEnoughForANewENI(t *testing.T) {
 				if left := n.retry(); left > 0 || n.total() != 9 {
 					t.Fatalf("%d wait, %d addresses", left, n.total())
 				}
-				if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
+				if err := w.account.SetUnmanaged("subnet-a", 10_000); err != nil {
 					t.Fatal(err)
 				}
 				n.stop()

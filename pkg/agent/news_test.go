@@ -20,10 +20,10 @@ func TestTheOwnersOfAPodAreWarnedOnceWhileItLacksAnAddress(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(t, "ticks") {
 			now += time.Duration(rapid.IntRange(1, 900).Draw(t, "later")) * time.Second
 			well := rapid.IntRange(0, 9).Draw(t, "well") == 0
-			var waiting []nodecache.Waiter
+			var waiting []nodecache.PendingADD
 			for i := range 3 {
 				if rapid.Bool().Draw(t, "waits") {
-					waiting = append(waiting, nodecache.Waiter{Owner: sandboxOf(fmt.Sprint(i), "default", fmt.Sprint("p", i), fmt.Sprint(i)), Failed: rapid.Bool().Draw(t, "failed")})
+					waiting = append(waiting, nodecache.PendingADD{Owner: sandboxOf(fmt.Sprint(i), "default", fmt.Sprint("p", i), fmt.Sprint(i)), Failed: rapid.Bool().Draw(t, "failed")})
 				}
 			}
 			if well {

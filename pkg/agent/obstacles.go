@@ -168,7 +168,7 @@ func (r reasons) newENI(s pool.Snapshot, slots int) []pool.Cause {
 		}
 		list = append(list, why)
 	}
-	n, full := len(s.ENIs)+s.Foreign+len(s.Pending), r.pool.Full(s)
+	n, full := len(s.ENIs)+s.Unmanaged+len(s.Pending), r.pool.Full(s)
 	switch quota := r.backoffs.cause(newENIsIn(""), r.now); {
 	case len(s.Pending) > 0:
 		return list
@@ -178,13 +178,22 @@ func (r reasons) newENI(s pool.Snapshot, slots int) []pool.Cause {
 	case full != "" && len(r.untaken()) > 0: // neither does this one
 		return append(list, r.untaken()...)
 	case n >= s.Limits.ENIs:
-		return []pool.Cause{{Kind: pool.ENILimit, Words: fmt.Sprintf("it has %d of %d ENIs, %d of them not enipool's", n, s.Limits.ENIs, s.Foreign)}}
+		return r.eniLimit(fmt.Sprintf("it has %d of %d ENIs, %d of them not enipool's", n, s.Limits.ENIs, s.Unmanaged))
 	case full != "":
-		return []pool.Cause{{Kind: pool.ENILimit, Words: "it has " + full}}
+		return r.eniLimit("it has " + full)
 	case quota.Kind != 0:
 		return []pool.Cause{quota}
 	}
 	return r.noSubnet(slots)
+}
+
+// eniLimit is the cause of a node that may have no more ENIs. Those that it has may have room for prefixes, but
+// for single addresses.
+func (r reasons) eniLimit(words string) []pool.Cause {
+	if singles := countPrefixes(r.view.limits.V4Block, r.book).singleWords(); singles != "" {
+		words += ", and " + singles + ", left from when its subnet had no whole one or prefixes were off"
+	}
+	return []pool.Cause{{Kind: pool.ENILimit, Words: words}}
 }
 
 // untaken says which ENIs can't be taken into kernel or book.

@@ -44,18 +44,18 @@ func TestWhatIsInTheWayIsTheReasonOfTheFault(t *testing.T) {
 			n.w.account.SetFaults(sim.Chance{Percent: 100, Fault: sim.Fault{Err: cloud.ErrThrottled}})
 		}, nil, 1, health.CacheUnusable, "does not say what to build it from: Interfaces: throttled"},
 		{"the cloud knows no such instance", large, func(n *testNode) {
-			n.w.account.SetFaults(sim.Chance{Percent: 100, Fault: sim.Fault{Err: cloud.ErrNotFound}})
-		}, nil, 1, health.CacheUnusable, "; `enipoolctl cloud check` on the node says what to do"},
+			n.w.account.SetFaults(sim.Chance{Percent: 100, Fault: sim.Fault{Err: &sim.Error{Reason: sim.NoSuchInstance, Object: "n1"}}})
+		}, nil, 1, health.WrongInstance, "no such instance n1; put right what names it: "},
 		{"a full subnet that can't fill an ENI", eni.Limits{ENIs: 3, V4: 17, V6: 17}, func(n *testNode) {
 			n.conf.Pool.Mode, n.conf.Pool.Multiple = pool.Burstable, 1
-			_ = n.w.account.SetForeign("subnet-a", 222) // leaves 10 when the first ENI is full
+			_ = n.w.account.SetUnmanaged("subnet-a", 222) // leaves 10 when the first ENI is full
 		}, nil, 20, health.SubnetExhausted, "no addresses left in subnet subnet-a"},
-		{"the cache can't be built", large, nil, func(n *testNode) {
+		{"the instance has no link here", large, nil, func(n *testNode) {
 			n.bookErr = nodecache.ErrDamaged
 			for _, nic := range n.attached() {
 				n.hidden[nic.MAC] = true
 			}
-		}, 1, health.CacheUnusable, "primary ENI is not there"},
+		}, 1, health.WrongInstance, "pods can get no address: the node's primary ENI is not there"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestAQuotaThatWasRaisedIsForgotten(t *testing.T) {
 		if r := n.last(); r.Reason != health.ENILimitReached {
 			t.Errorf("told %+v", r)
 		}
-		if b := n.status().Blockers; !slices.ContainsFunc(b, func(why string) bool {
+		if b := n.status().TargetCauses; !slices.ContainsFunc(b, func(why string) bool {
 			return strings.HasPrefix(why, "no new ENI is asked for now: CreateInterface") && strings.Contains(why, "limit reached")
 		}) || slices.Contains(b, "no subnet takes new ENIs now") {
 			t.Errorf("blocked by %q", b)
@@ -140,13 +140,13 @@ func TestAQuotaIsTheProblemThoughASubnetWasFullJustBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n := one(t, eni.Limits{ENIs: 3, V4: 17, V6: 17}, inCluster)
 		defer n.stop()
-		_ = w.account.SetForeign("subnet-a", 1000)
+		_ = w.account.SetUnmanaged("subnet-a", 1000)
 		n.crowd(30)
 		sleep(5 * time.Second)
 		if st := n.status(); !strings.HasPrefix(st.Problem, "no addresses left in subnet subnet-a") {
 			t.Errorf("a full subnet: problem %q", st.Problem)
 		}
-		_ = w.account.SetForeign("subnet-a", 0)
+		_ = w.account.SetUnmanaged("subnet-a", 0)
 		quota(n)
 		sleep(30 * time.Second)
 		if st := n.status(); st.Exhausted == "" || !strings.Contains(st.Problem, "limit reached") {

@@ -38,7 +38,7 @@ func tellAll(t *rapid.T, a *Agent, now time.Duration) (h heardOf) {
 	}
 	a.Report = func(r health.Report) { h.condition = r }
 	a.Warn = func(_ eni.Pod, reason, message string) { h.event, h.words = reason, message }
-	a.waiting = []nodecache.Waiter{{Owner: eni.Owner{Namespace: "default", Pod: "web"}, Failed: true}}
+	a.waiting = []nodecache.PendingADD{{Owner: eni.Owner{Namespace: "default", Pod: "web"}, Failed: true}}
 	*a.mem.Health = health.New()
 	a.mem.Health.Lacking = now / 2
 	a.report(now)
@@ -51,7 +51,7 @@ func tellAll(t *rapid.T, a *Agent, now time.Duration) (h heardOf) {
 // Whatever keeps a node from addresses: all who are told hear of the same cause, in the same words.
 func TestAllAreToldTheSameCause(t *testing.T) {
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-	n := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+	n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 	rapid.Check(t, func(t *rapid.T) {
 		r, s, there := anyReasons(t)
 		a := n.agent(&life{killAt: -1}, w.log)
@@ -59,7 +59,7 @@ func TestAllAreToldTheSameCause(t *testing.T) {
 		a.view.known = rapid.IntRange(0, 3).Draw(t, "the cloud has answered") > 0
 		a.status.Most, a.demand.waiting = r.status.Most, rapid.IntRange(1, 3).Draw(t, "waiting")
 		a.causes = r.obstacles(s, there)
-		a.blockers = pool.Rank(pool.Blockers(pool.Config{}, s, 9))
+		a.blockers = pool.Rank(pool.TargetCauses(pool.Config{}, s, 9))
 		if rapid.IntRange(0, 7).Draw(t, "damage") == 0 {
 			a.bookErr = nodecache.ErrDamaged
 		}

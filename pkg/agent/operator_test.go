@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -33,6 +34,7 @@ type testOperator struct {
 	writes  int  // of specs
 	refused int  // of those, for their version
 	uids    int
+	firsts  int // how often agents asked for the first copy
 	turn    int
 
 	term  *order.Term
@@ -318,6 +320,24 @@ func (o objectOf) Newest() (order.Object, bool) {
 	defer o.op.mu.Unlock()
 	return o.op.shown, !o.op.deaf || o.op.shown.Version != ""
 }
+
+func (o objectOf) First() (order.Object, bool) {
+	o.op.mu.Lock()
+	o.op.firsts++
+	o.op.mu.Unlock()
+	return o.Newest()
+}
+
+func (o objectOf) Wrong() error {
+	o.op.mu.Lock()
+	defer o.op.mu.Unlock()
+	if o.op.deaf {
+		return errDeaf
+	}
+	return nil
+}
+
+var errDeaf = errors.New("connection refused")
 
 func (o objectOf) Write(_ context.Context, from order.Object, spec order.Spec, asks order.Asks) (written order.Object, err error) {
 	o.p.ownTime("write", from.Version)

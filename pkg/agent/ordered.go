@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -39,6 +40,7 @@ type ordered struct {
 	dueAt       time.Duration // when one may begin that came too soon after that, 0 for none
 	silentSince time.Duration // since when the operator has not answered, 0 for not
 	outdated    string        // the version that the last write was too old for, "" for none
+	toldBack    int           // how often the store had been put back when the operator was told last
 
 	going     map[netip.Addr]bool // they go back, or may
 	back      map[netip.Addr]bool // releases that the plan cancels
@@ -62,6 +64,9 @@ func (o *ordered) lookIfDue(ctx context.Context, now time.Duration) {
 	if newest, heard := o.Object.Newest(); heard {
 		o.newest, o.heard = newest, true
 	}
+	if o.newest.Spec.SeenRevision > 0 {
+		o.toldBack = o.newest.PutBack
+	}
 	switch {
 	case !o.heard || o.newest.Answered():
 		o.silentSince = 0
@@ -82,8 +87,11 @@ func (o *ordered) lookIfDue(ctx context.Context, now time.Duration) {
 func (o *ordered) isUsable() bool {
 	spec, status := o.newest.Spec, o.newest.Status
 	return o.heard && spec.Mode == order.Operator && status.Mode == order.Operator && spec.Boot == o.Boot &&
-		status.Limits != (eni.Limits{}) && hasPrimary(status) && !order.Stale(o.mem.Revision, status)
+		status.Limits != (eni.Limits{}) && hasPrimary(status) && !order.Stale(o.mem.Revision, status) && o.isTold()
 }
+
+// isTold tells whether the agent has written since the store was put back: what it wanted then counts for the operator until it has.
+func (o *ordered) isTold() bool { return o.mem.Revision == 0 || o.toldBack >= o.newest.PutBack }
 
 // isTakenIn tells whether it is usable and its revision is written down.
 func (o *ordered) isTakenIn() bool {
@@ -154,7 +162,7 @@ func viewOf(status order.Status, now time.Duration) view {
 			continue
 		}
 		nic := cloud.Interface{ID: e.ID, Index: e.Index, MAC: e.MAC, Subnet: e.Subnet, V4: e.V4, V6: e.V6, Token: e.Token, Ours: e.Index > 0}
-		if e.State != order.Attached && e.State != order.ENILeaving {
+		if e.State == order.Creating || e.State == order.Detached {
 			nic.Index = -1
 		}
 		for _, addr := range order.Addresses(status.Limits, e.Addresses...) {
@@ -228,7 +236,7 @@ var kindOf = map[string]pool.Kind{"SubnetFull": pool.SubnetFull, "Isolated": poo
 func (o *ordered) toldCauses(now time.Duration) (list []pool.Cause) {
 	switch {
 	case !o.heard:
-		return []pool.Cause{{Kind: pool.OperatorSilent, Words: "the API server has not told of the node's NodeNetwork yet"}}
+		return []pool.Cause{o.unread()}
 	case o.silentSince > 0 && now-o.silentSince >= silence && o.lacks():
 		since := o.Wall().Add(o.silentSince - now).Format("15:04")
 		list = append(list, pool.Cause{Kind: pool.OperatorSilent, Words: "no answer from the operator since " + since})
@@ -237,6 +245,14 @@ func (o *ordered) toldCauses(now time.Duration) (list []pool.Cause) {
 	}
 	if n := o.newest.Reclaim; n > 0 {
 		list = append(list, reclaimCause(n))
+	}
+	if err := o.Object.Wrong(); err != nil {
+		list = append(list, pool.Cause{Kind: pool.OperatorSilent, Words: fmt.Sprintf("the node's NodeNetwork can't be read: %v", err)})
+	}
+	for _, e := range o.newest.Status.ENIs {
+		if e.State == order.Unknown {
+			list = append(list, pool.Cause{Kind: pool.CallFailed, Object: e.ID, Words: fmt.Sprintf("ENI %s is %q, which this release does not know: pods get none of its addresses", e.ID, e.Said)})
+		}
 	}
 	for _, b := range o.newest.Causes {
 		kind, known := kindOf[b.Reason]

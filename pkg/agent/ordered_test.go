@@ -23,10 +23,23 @@ import (
 func operated(t *testing.T, test func(t *testing.T, n *testNode, op *testOperator)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.4.0/22"))
-		n := w.addNode(testConfig("n1"), sim.Machine{Limits: eni.Limits{ENIs: 4, V4: 16}, Subnet: "subnet-a"})
+		n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: eni.Limits{ENIs: 4, V4: 16}, Subnet: "subnet-a"})
 		n.callsBy(agentconf.Operator)
 		op := n.operate()
 		defer op.end()
+		test(t, n, op)
+	})
+}
+
+// operatedWith is operated of a node whose agent runs, and whose first pods have their addresses.
+func operatedWith(t *testing.T, pods int, test func(t *testing.T, n *testNode, op *testOperator)) {
+	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
+		n.start(-1, false)
+		defer func() { n.stop() }() // of the agent that runs then
+		sleep(10 * time.Second)
+		if pods > 0 {
+			n.fillWith(t, pods)
+		}
 		test(t, n, op)
 	})
 }
@@ -58,10 +71,7 @@ func (n *testNode) noCalls(t *testing.T) {
 }
 
 func TestAnOperatedNodeServesPodsAndReleases(t *testing.T) {
-	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
-		n.start(-1, false)
-		defer func() { n.stop() }()
-		sleep(10 * time.Second)
+	operatedWith(t, 0, func(t *testing.T, n *testNode, op *testOperator) {
 		if is := op.object(); is.Status.Mode != order.Operator || is.Spec.Boot != "boot-1" || n.book == nil || !n.status().Ready {
 			t.Fatalf("%+v\n%+v", is, n.status())
 		}
@@ -87,11 +97,7 @@ func TestAnOperatedNodeServesPodsAndReleases(t *testing.T) {
 
 // Demand that comes back before the operator has accepted a release gets the same addresses; what is accepted goes.
 func TestAReleaseIsWithdrawnUntilItIsAccepted(t *testing.T) {
-	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
-		n.start(-1, false)
-		defer func() { n.stop() }()
-		sleep(10 * time.Second)
-		n.fillWith(t, 40)
+	operatedWith(t, 40, func(t *testing.T, n *testNode, op *testOperator) {
 		op.set(func(op *testOperator) { op.away = true })
 		for _, k := range n.keys() {
 			n.del(k)
@@ -196,10 +202,7 @@ func (n *testNode) hearLater() { n.life = &life{wake: make(chan struct{}, 1)} }
 
 // What the operator tells of subnets is what people are told.
 func TestCausesOfTheOperatorAreTold(t *testing.T) {
-	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
-		n.start(-1, false)
-		defer func() { n.stop() }()
-		sleep(10 * time.Second)
+	operatedWith(t, 0, func(t *testing.T, n *testNode, op *testOperator) {
 		op.set(func(op *testOperator) {
 			op.blocks = []order.Cause{{Reason: "SubnetFull", Message: "subnet-a has no address left", Until: time.Now().Add(time.Hour)}, {Reason: "Cosmic"}}
 		})
@@ -226,11 +229,7 @@ func TestCausesOfTheOperatorAreTold(t *testing.T) {
 
 // The store may be put back to what it had before: nothing of that is adopted until the operator has described.
 func TestAStatusOfBeforeIsNotAdopted(t *testing.T) {
-	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
-		n.start(-1, false)
-		defer func() { n.stop() }()
-		sleep(10 * time.Second)
-		n.fillWith(t, 40)
+	operatedWith(t, 40, func(t *testing.T, n *testNode, op *testOperator) {
 		backup := op.object()
 		for _, k := range n.keys() {
 			n.del(k)
@@ -358,11 +357,7 @@ func (op *testOperator) disturb(r *rand.Rand) {
 
 // Rule W: who does not wait writes once a second at most.
 func TestANodeWithoutWaitingPodsWritesOnceASecond(t *testing.T) {
-	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
-		n.start(-1, false)
-		defer func() { n.stop() }()
-		sleep(10 * time.Second)
-		n.fillWith(t, 20)
+	operatedWith(t, 20, func(t *testing.T, n *testNode, op *testOperator) {
 		sleep(time.Minute)
 		before := op.writes
 		for range 10 { // demand changes with each of them
@@ -408,11 +403,7 @@ func TestWhatTheNodeAsksFor(t *testing.T) {
 
 // After a boot there is neither pod nor cache, and the object still has what was to go back: that is not handed out.
 func TestAnOperatedNodeBootsAgain(t *testing.T) {
-	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
-		n.start(-1, false)
-		defer func() { n.stop() }()
-		sleep(10 * time.Second)
-		n.fillWith(t, 40)
+	operatedWith(t, 40, func(t *testing.T, n *testNode, op *testOperator) {
 		op.set(func(op *testOperator) { op.away = true })
 		for _, k := range n.keys() {
 			n.del(k)
@@ -448,11 +439,7 @@ func TestAnOperatedNodeBootsAgain(t *testing.T) {
 
 // Somebody deletes the object: it is made again, and the node keeps what it has.
 func TestANodeNetworkThatIsDeletedIsMadeAgain(t *testing.T) {
-	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
-		n.start(-1, false)
-		defer func() { n.stop() }()
-		sleep(10 * time.Second)
-		n.fillWith(t, 20)
+	operatedWith(t, 20, func(t *testing.T, n *testNode, op *testOperator) {
 		before, revision := n.lines(), op.object().Status.Revision
 		op.set(func(op *testOperator) { op.is = order.Object{} })
 		sleep(time.Minute)
@@ -473,16 +460,12 @@ func (n *testNode) reboot() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.book, n.bookErr, n.memory = nil, nodecache.ErrBoot, nil
-	n.pods, n.waiting, n.routed = map[eni.Key]*testPod{}, map[eni.Key]nodecache.Waiter{}, map[netip.Addr]bool{}
+	n.pods, n.waiting, n.routed = map[eni.Key]*testPod{}, map[eni.Key]nodecache.PendingADD{}, map[netip.Addr]bool{}
 }
 
 // Before its first describe an operator knows of no ENI: that is no reason to take the node's from its pods.
 func TestAStatusWithoutTheNodesPrimaryENITakesNothing(t *testing.T) {
-	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
-		n.start(-1, false)
-		defer func() { n.stop() }()
-		sleep(10 * time.Second)
-		n.fillWith(t, 20)
+	operatedWith(t, 20, func(t *testing.T, n *testNode, op *testOperator) {
 		before := n.lines()
 		op.set(func(op *testOperator) {
 			op.away = true
@@ -500,11 +483,7 @@ func TestAStatusWithoutTheNodesPrimaryENITakesNothing(t *testing.T) {
 
 // What the node cache has seen is written down before it sees it: an older status could be adopted else.
 func TestNothingIsAdoptedWhoseRevisionCantBeWrittenDown(t *testing.T) {
-	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
-		n.start(-1, false)
-		defer func() { n.stop() }()
-		sleep(10 * time.Second)
-		n.fillWith(t, 8)
+	operatedWith(t, 8, func(t *testing.T, n *testNode, op *testOperator) {
 		n.mu.Lock()
 		n.full = true
 		n.mu.Unlock()

@@ -70,7 +70,7 @@ func (o *ordered) restore(ctx context.Context, book *ipam.State, now time.Durati
 		return err
 	}
 	var free []netip.Addr
-	err := o.Book.Update(ctx, func(s *ipam.State) error {
+	err := o.Cache.Update(ctx, func(s *ipam.State) error {
 		free = s.CancelRelease(o.confirmed, now)
 		return nil
 	})
@@ -148,7 +148,7 @@ func (o *ordered) adopt(ctx context.Context, a adopting, now time.Duration) erro
 			return err
 		}
 	}
-	err = o.Book.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
+	err = o.Cache.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
 		if err != nil {
 			return nil, err
 		}

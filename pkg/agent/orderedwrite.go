@@ -32,8 +32,12 @@ func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
 	} else if o.newest.Status.Mode == order.Operator {
 		asks.Handover = nil // it was taken over
 	}
-	if order.Stale(o.mem.Revision, o.newest.Status) {
-		next.SeenRevision = o.mem.Revision
+	if order.Stale(o.mem.Revision, o.newest.Status) || !o.isTold() {
+		book, err := o.read(ctx)
+		if err != nil {
+			book = nil // there is nothing that serves pods
+		}
+		next = order.Seen(book, order.View{Spec: next, Status: o.newest.Status}, o.mem.Revision)
 	}
 	if !sameSpec(next, o.newest.Spec) || !sameAsks(asks, o.newest.Asks) {
 		o.write(ctx, next, asks, nil, now)

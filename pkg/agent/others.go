@@ -56,7 +56,7 @@ func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Du
 		}
 	}
 	var held, free []netip.Addr
-	err = a.Book.Update(ctx, func(s *ipam.State) error {
+	err = a.Cache.Update(ctx, func(s *ipam.State) error {
 		causes := o.Held(s)
 		s.CancelRelease(a.notBegun(causes), now)
 		held, free = s.MarkHeld(causes, now), s.CoolHeld(among(gone, setOf(noLongerHeld(o, s))), now)
@@ -79,7 +79,7 @@ func (a *Agent) forgetOthers(ctx context.Context, o netconf.Occupancy, book *ipa
 		return book, nil
 	}
 	var forgotten []netip.Addr
-	err := a.Book.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
+	err := a.Cache.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
 		if err != nil {
 			return nil, err
 		}

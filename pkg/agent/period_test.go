@@ -323,7 +323,7 @@ func TestANodeIsQuietAgainWhenItsSubnetHasRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n := one(t, large, func(n *testNode) { n.conf.Cloud.Describe = 5 * time.Minute })
 		defer n.stop()
-		_ = w.account.SetForeign("subnet-a", 1000)
+		_ = w.account.SetUnmanaged("subnet-a", 1000)
 		for range 20 {
 			_ = n.add()
 		}
@@ -331,7 +331,7 @@ func TestANodeIsQuietAgainWhenItsSubnetHasRoom(t *testing.T) {
 		if n.status().Exhausted == "" {
 			t.Fatalf("the subnet is not known to be full: %+v", n.status())
 		}
-		_ = w.account.SetForeign("subnet-a", 0)
+		_ = w.account.SetUnmanaged("subnet-a", 0)
 		n.all(t, 40*time.Minute)
 		sleep(3 * time.Hour)
 		before := w.calls()["Interfaces"]
@@ -348,7 +348,7 @@ func TestANodeIsQuietBesideASubnetWhereItHasNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.0.0/22"), subnet("subnet-b", "10.0.8.0/24"))
-				n := w.addNode(testConfig("n"), sim.Machine{Limits: large, Subnet: "subnet-a"})
+				n := w.addNode(testConfig("n"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 				n.conf.Cloud.Describe = 5 * time.Minute
 				n.start(-1, false)
 				defer n.stop()
@@ -358,7 +358,7 @@ func TestANodeIsQuietBesideASubnetWhereItHasNothing(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if err := w.account.SetForeign("subnet-b", foreign); err != nil {
+				if err := w.account.SetUnmanaged("subnet-b", foreign); err != nil {
 					t.Fatal(err)
 				}
 				sleep(3 * time.Hour)

@@ -14,7 +14,7 @@ import (
 // outlook is what the last plan was made from, and what it found.
 type outlook struct {
 	demand    demand
-	waiting   []nodecache.Waiter // that have no address
+	waiting   []nodecache.PendingADD // that have no address
 	decision  scale.Decision
 	planned   bool           // this tick could make a plan: the book can be used
 	sized     bool           // the limits of the instance were known to a plan

@@ -44,7 +44,7 @@ func (s podSet) has(p eni.Pod) bool {
 // unheard returns how many of the pods have no record in the book, and no ADD that
 // waits: those are counted there, each of its own, and so is a record whose pod has
 // gone. What remains was bound to the node a moment ago.
-func (s podSet) unheard(pods []eni.Pod, book *ipam.State, waiting []nodecache.Waiter) int {
+func (s podSet) unheard(pods []eni.Pod, book *ipam.State, waiting []nodecache.PendingADD) int {
 	if len(pods) == 0 {
 		return 0
 	}

@@ -87,7 +87,7 @@ func TestWhoIsRefusedForADayComesBackInMinutes(t *testing.T) {
 func TestARefusalHoldsOnlyCallsOfItsKind(t *testing.T) {
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
 	for op, c := range map[string]class{"Describe": looks, "AssignAddresses": grows, "UnassignAddresses": gives, "DeleteInterface": gives} {
-		a := w.addNode(testConfig("n-"+op), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
+		a := w.addNode(testConfig("n-"+op), sim.NodeSpec{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
 		now := time.Hour
 		a.view.start, a.describeAt = now, now+a.describeEvery(now)
 		usual := a.describeAt - now

@@ -27,8 +27,8 @@ func TestAPrimaryENIThatGetsNoneIsLeftOut(t *testing.T) {
 			if len(nics) != 3 || len(nics[0].Addresses) > 0 || len(nics[1].Addresses) != 8 || len(nics[2].Addresses) != 8 {
 				t.Errorf("ENIs %+v, want 8 addresses on each but the primary", nics)
 			}
-			if s := n.status(); s.Most != 16 || len(s.Blockers) == 0 || !strings.Contains(s.Blockers[0], "2 ENIs for pods with 8 slots each") {
-				t.Errorf("status tells of at most %d, blocked by %q", s.Most, s.Blockers)
+			if s := n.status(); s.Most != 16 || len(s.TargetCauses) == 0 || !strings.Contains(s.TargetCauses[0], "2 ENIs for pods with 8 slots each") {
+				t.Errorf("status tells of at most %d, blocked by %q", s.Most, s.TargetCauses)
 			}
 			if left := n.retry(); left != 4 {
 				t.Errorf("%d of 20 pods wait, want 4", left)

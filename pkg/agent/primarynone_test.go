@@ -43,7 +43,7 @@ func TestAPrimaryENIThatGetsNoneFromNowOnGivesBackWhatIsFree(t *testing.T) {
 // onItsPrimary is a node with ten pods on its primary ENI alone, whose agent has stopped.
 func onItsPrimary(t *testing.T) (n *testNode, bare *bool) {
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-	n, bare = w.addNode(testConfig("n1"), sim.Machine{Limits: eni.Limits{ENIs: 4, V4: 41}, Subnet: "subnet-a"}), new(bool)
+	n, bare = w.addNode(testConfig("n1"), sim.NodeSpec{Limits: eni.Limits{ENIs: 4, V4: 41}, Subnet: "subnet-a"}), new(bool)
 	*bare = true
 	n.over = func(inner driver.Driver) driver.Driver { return reshaped{inner, bare} }
 	n.start(-1, false)
@@ -128,7 +128,7 @@ func TestPodsOnAPrimaryENIThatGetsNoneAreInARebuiltBook(t *testing.T) {
 func TestAPrimaryENIWithPrefixesIsVacatedAsItsPodsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.2.0/23"))
-		n := w.addNode(testConfig("n1"), sim.Machine{Limits: slashes28(5), Subnet: "subnet-a"})
+		n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: slashes28(5), Subnet: "subnet-a"})
 		n.start(-1, false)
 		r, ends := rand.New(rand.NewPCG(1, 2)), map[eni.Key]time.Duration{}
 		n.churn(t, r, ends, 12, 20*time.Minute)

@@ -310,7 +310,7 @@ func (p process) Save(text []byte) error {
 	})
 }
 
-func (p process) wants(time.Duration) (list []nodecache.Waiter, err error) {
+func (p process) wants(time.Duration) (list []nodecache.PendingADD, err error) {
 	err = p.see(func() error {
 		for k, w := range p.n.waiting {
 			if w.Until > 0 && p.n.w.now() > w.Until {

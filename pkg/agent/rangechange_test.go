@@ -40,7 +40,7 @@ func withRangesAnew(t *testing.T) (*world, *testNode, *rangedAnew) {
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
 	conf := testConfig("n1")
 	conf.Settings.VPC = append(conf.Settings.VPC, netip.MustParsePrefix("10.64.0.0/16"), netip.MustParsePrefix("10.65.0.0/16"))
-	n, d := w.addNode(conf, sim.Machine{Limits: smallENIs, Subnet: "subnet-a"}), &rangedAnew{}
+	n, d := w.addNode(conf, sim.NodeSpec{Limits: smallENIs, Subnet: "subnet-a"}), &rangedAnew{}
 	n.over = func(inner driver.Driver) driver.Driver { d.Driver = inner; return d }
 	n.start(-1, false)
 	for range 6 {

@@ -63,7 +63,7 @@ func withRanges(t *testing.T) *testNode {
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
 	conf := testConfig("n1")
 	conf.Settings.VPC = append(conf.Settings.VPC, netip.MustParsePrefix("10.64.0.0/16"))
-	n := w.addNode(conf, sim.Machine{Limits: smallENIs, Subnet: "subnet-a"})
+	n := w.addNode(conf, sim.NodeSpec{Limits: smallENIs, Subnet: "subnet-a"})
 	n.over = func(inner driver.Driver) driver.Driver { return ranged{inner} }
 	n.start(-1, false)
 	for range 12 {

@@ -120,7 +120,7 @@ func TestNothingIsToldTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, s, there := anyReasons(t)
 		r.causes = r.obstacles(s, there)
-		r.demand.waiting = rapid.IntRange(0, 3).Draw(t, "waiters")
+		r.demand.waiting = rapid.IntRange(0, 3).Draw(t, "pending")
 		r.cache = rapid.SampledFrom([]string{"", "node cache: damaged"}).Draw(t, "cache")
 		list := r.ranked()
 		told := map[pool.Cause]bool{}

@@ -77,7 +77,7 @@ func (a *Agent) build(ctx context.Context, now time.Duration) error {
 		}
 	}
 	// Merged once more with the lock held: an ADD or DEL may have changed a damaged cache since it was read.
-	err = a.Book.Replace(ctx, func(s *ipam.State, _ error) (merged *ipam.State, err error) {
+	err = a.Cache.Replace(ctx, func(s *ipam.State, _ error) (merged *ipam.State, err error) {
 		if merged, err = a.merge(sv, s, now); err == nil {
 			next, err = merged, withoutBroken(merged, s, broken)
 		}
@@ -91,6 +91,9 @@ func (a *Agent) build(ctx context.Context, now time.Duration) error {
 	}
 	return err
 }
+
+// wrongInstanceError says that none of the instance's ENIs has a link on this node.
+type wrongInstanceError struct{ error }
 
 // survey is what a book can be made of without an old one.
 type survey struct {
@@ -106,8 +109,12 @@ func (a *Agent) survey(ctx context.Context, now time.Duration) (sv survey, err e
 	}
 	want, waiting := a.wanted(links, now)
 	if len(want.ENIs) == 0 || want.ENIs[0].Index != 0 {
-		return sv, fmt.Errorf("the node's primary ENI is not there: of the cloud's %d ENIs these have no link here: %s; is this the node's network namespace, and node its name?",
+		err := fmt.Errorf("the node's primary ENI is not there: of the cloud's %d ENIs these have no link here: %s; is this the node's network namespace, and node its name?",
 			len(a.view.enis), strings.Join(waiting, ", "))
+		if len(want.ENIs) == 0 {
+			err = &wrongInstanceError{err}
+		}
+		return sv, err
 	}
 	sv.want = want
 	sv.kernel, err = a.Kernel.Occupancy(ctx)

@@ -76,7 +76,7 @@ func TestANodeWhoseAgentIsKilledReleasesNothingEarlier(t *testing.T) {
 func releasesNothingEarlier(t *testing.T, turns []turn) error {
 	w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/22"))
 	add := func(name string) *testNode {
-		n := w.addNode(testConfig(name), sim.Machine{Limits: eni.Limits{ENIs: 2, V4: 100}, Subnet: "subnet-a"})
+		n := w.addNode(testConfig(name), sim.NodeSpec{Limits: eni.Limits{ENIs: 2, V4: 100}, Subnet: "subnet-a"})
 		// Each would step down in a rhythm of its own, and see a burst where it has less than the other.
 		c := &n.conf.Pool.Scale
 		c.ReleaseInterval, c.ShrinkPercent, c.BurstPercent = time.Second, 10_000, 100_000

@@ -18,7 +18,7 @@ import (
 // state lets nobody change it. The node has room on others.
 func TestOneENIThatRefusesDoesNotStarveTheNode(t *testing.T) {
 	busy := func() error {
-		return &driver.Error{Kind: cloud.ErrUnavailable, Why: driver.Busy, Detail: "the ENI's state does not allow it"}
+		return &driver.Error{Kind: cloud.ErrUnavailable, Why: cloud.Busy, Detail: "the ENI's state does not allow it"}
 	}
 	for name, tt := range map[string]struct {
 		method string
@@ -30,7 +30,7 @@ func TestOneENIThatRefusesDoesNotStarveTheNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, n, d := withMeddler(t, sim.Machine{Limits: eni.Limits{ENIs: 4, V4: 50}}, func(_ *world, n *testNode, _ *meddled) {
+				_, n, d := withMeddler(t, sim.NodeSpec{Limits: eni.Limits{ENIs: 4, V4: 50}}, func(_ *world, n *testNode, _ *meddled) {
 					n.conf.Pool.FirstENI = 1
 				})
 				defer n.stop()
@@ -69,7 +69,7 @@ func TestOneENIThatRefusesDoesNotStarveTheNode(t *testing.T) {
 // The owner of one of the node's subnets forbids new ENIs there. Another one has room.
 func TestOneSubnetThatIsForbiddenDoesNotStarveTheNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, n, _ := withMeddler(t, sim.Machine{Limits: eni.Limits{ENIs: 4, V4: 9}}, func(_ *world, n *testNode, d *meddled) {
+		_, n, _ := withMeddler(t, sim.NodeSpec{Limits: eni.Limits{ENIs: 4, V4: 9}}, func(_ *world, n *testNode, d *meddled) {
 			n.options = func(o engine.Options) engine.Options {
 				o.Subnets, o.SubnetTags = []string{"subnet-a", "subnet-b"}, nil
 				return o
@@ -91,7 +91,7 @@ func TestOneSubnetThatIsForbiddenDoesNotStarveTheNode(t *testing.T) {
 
 func TestASubnetThatIsForbiddenIsNotToldAsExhausted(t *testing.T) {
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-	a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
+	a := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
 	for err, want := range map[error]pool.Kind{cloud.ErrForbidden: pool.Forbidden, cloud.ErrUnavailable: pool.Unavailable, cloud.ErrSubnetFull: pool.SubnetFull,
 		&cloud.Error{Kind: cloud.ErrNotFound, Why: cloud.NoSuchSubnet}: pool.NoSubnet} {
 		a.view.subnets = []cloud.Subnet{{ID: "subnet-a", Free: 100, New: true}}
@@ -106,9 +106,9 @@ func TestASubnetThatIsForbiddenIsNotToldAsExhausted(t *testing.T) {
 // What there is not may be an ENI, the instance or a security group: naming another subnet mends none of
 // those. Which it is, the driver tells, and the engine hands it on.
 func TestOnlyASubnetThatThereIsNotIsToldAsNoSubnet(t *testing.T) {
-	for why, want := range map[cloud.Why]pool.Kind{driver.NoSuchSubnet: pool.NoSubnet, driver.NoSuchInstance: pool.CallFailed, driver.Other: pool.CallFailed} {
+	for why, want := range map[cloud.Why]pool.Kind{cloud.NoSuchSubnet: pool.NoSubnet, cloud.NoSuchInstance: pool.WrongInstance, cloud.Other: pool.CallFailed} {
 		synctest.Test(t, func(t *testing.T) {
-			_, n, _ := withMeddler(t, sim.Machine{Limits: eni.Limits{ENIs: 2, V4: 9}}, func(_ *world, n *testNode, d *meddled) {
+			_, n, _ := withMeddler(t, sim.NodeSpec{Limits: eni.Limits{ENIs: 2, V4: 9}}, func(_ *world, n *testNode, d *meddled) {
 				d.refuseIf(func(method, _ string) error {
 					if method == "Create" {
 						return &driver.Error{Kind: cloud.ErrNotFound, Why: why, Detail: "NoSuchObject"}
@@ -132,7 +132,7 @@ func TestOnlyASubnetThatThereIsNotIsToldAsNoSubnet(t *testing.T) {
 // while nothing is tried, and when other calls work.
 func TestAProblemIsTheCloudsOwnWordsForAsLongAsPodsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, n, _ := withMeddler(t, sim.Machine{Limits: eni.Limits{ENIs: 2, V4: 9}}, func(_ *world, n *testNode, d *meddled) {
+		_, n, _ := withMeddler(t, sim.NodeSpec{Limits: eni.Limits{ENIs: 2, V4: 9}}, func(_ *world, n *testNode, d *meddled) {
 			d.refuseIf(func(method, _ string) error {
 				if method == "Create" {
 					return &driver.Error{Kind: cloud.ErrForbidden, Detail: "InvalidGroup.NotFound: no sg-0"}

@@ -35,7 +35,7 @@ func TestWhatIsRefusedHoldsNoAddressFromAPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, n, d := withMeddler(t, sim.Machine{Limits: eni.Limits{ENIs: 4, V4: 200}}, func(_ *world, n *testNode, _ *meddled) {
+				_, n, d := withMeddler(t, sim.NodeSpec{Limits: eni.Limits{ENIs: 4, V4: 200}}, func(_ *world, n *testNode, _ *meddled) {
 					n.conf.Pool.FirstENI, n.conf.Cloud.Describe = 1, 20*time.Second
 				})
 				defer n.stop()
@@ -84,7 +84,7 @@ func (n *testNode) leave() {
 // pods can wait.
 func TestAWishForAnHourIsNotFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, n, d := withMeddler(t, sim.Machine{Limits: large}, func(*world, *testNode, *meddled) {})
+		_, n, d := withMeddler(t, sim.NodeSpec{Limits: large}, func(*world, *testNode, *meddled) {})
 		defer n.stop()
 		d.refuseIf(func(method, _ string) error {
 			if method == "Interfaces" {

@@ -22,7 +22,7 @@ func (a *Agent) noteError(err error) {
 func (a *Agent) report(now time.Duration) {
 	s := &a.status
 	s.Node, s.Mode, s.Strategy = a.conf.Node, a.conf.Pool.Mode.String(), a.conf.Pool.Scale.Strategy.String()
-	s.Demand, s.Waiters, s.Orphans = a.demand.wanted, a.demand.waiting, len(a.doubts.dead)
+	s.Demand, s.PendingADDs, s.StaleAllocations = a.demand.wanted, a.demand.waiting, len(a.doubts.dead)
 	s.Need, s.Target, s.Reason, s.Burst = a.decision.Need, a.decision.Target, string(a.decision.Reason), a.decision.Burst
 	s.MaxPods, s.MaxPodsSource = a.MaxPods()
 	s.ENILimit, s.ENIs = a.view.limits.ENIs, 0
@@ -37,6 +37,7 @@ func (a *Agent) report(now time.Duration) {
 		s.Addresses = countByState(a.book, now)
 	}
 	s.Unlinked, s.Unused = a.links.lines(a.book), a.unusedLines()
+	s.Prefixes = countPrefixes(a.view.limits.V4Block, a.book).line()
 	if s.Held = nil; a.book != nil {
 		s.Held = heldLines(a.book)
 	}

@@ -61,7 +61,7 @@ func TestASubnetThatMayHideBlocksAndHasNoneIsNotHammered(t *testing.T) {
 		w, n := reservedWorld(t, 0, 6)
 		defer n.stop()
 		sleep(time.Minute)
-		if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
+		if err := w.account.SetUnmanaged("subnet-a", 10_000); err != nil {
 			t.Fatal(err)
 		}
 		n.crowd(47)
@@ -74,7 +74,7 @@ func TestASubnetThatMayHideBlocksAndHasNoneIsNotHammered(t *testing.T) {
 		if tries := calls["AssignAddresses"] - before; tries < 5 || tries > 40 || calls["CreateInterface"] > 0 {
 			t.Errorf("in an hour %d tries of an empty subnet, and %d new ENIs", tries, calls["CreateInterface"])
 		}
-		if err := w.account.SetForeign("subnet-a", 0); err != nil {
+		if err := w.account.SetUnmanaged("subnet-a", 0); err != nil {
 			t.Fatal(err)
 		}
 		sleep(7 * time.Minute)
@@ -93,11 +93,11 @@ func TestASubnetThatMayHideBlocksAndHasNoneIsNotHammered(t *testing.T) {
 func TestANewENIComesWhereTheSubnetShowsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.2.0/24"), subnet("subnet-b", "10.0.3.0/24"))
-		n := w.addNode(testConfig("n1"), sim.Machine{Limits: slashes28(2), Subnet: "subnet-a"})
+		n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: slashes28(2), Subnet: "subnet-a"})
 		inCluster(n)
 		few := 5
 		n.shows, n.showsOf = &few, "subnet-a"
-		must(t, w.account.SetForeign("subnet-b", 251-20))
+		must(t, w.account.SetUnmanaged("subnet-b", 251-20))
 		n.start(-1, false)
 		sleep(30 * time.Second)
 		n.crowd(45)

@@ -15,19 +15,9 @@ import (
 // subnet that has none left. Nobody refused the five anything.
 func scarceWorld(t *testing.T) (w *world, idle []*testNode, poor *testNode) {
 	w = newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/22"))
-	for i := range 5 {
-		n := w.addNode(testConfig(fmt.Sprintf("n%d", i)), sim.Machine{Limits: large, Subnet: "subnet-a"})
-		inCluster(n)
-		n.start(-1, false)
-		idle = append(idle, n)
-	}
-	sleep(30 * time.Second)
-	for _, n := range idle {
-		n.crowd(9)
-	}
-	sleep(10 * time.Minute)
-	poor = w.addNode(testConfig("poor"), sim.Machine{Limits: large, Subnet: "subnet-a"})
-	if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
+	idle = w.idleNodes(5, large)
+	poor = w.addNode(testConfig("poor"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
+	if err := w.account.SetUnmanaged("subnet-a", 10_000); err != nil {
 		t.Fatal(err)
 	}
 	inCluster(poor)
@@ -39,6 +29,22 @@ func scarceWorld(t *testing.T) (w *world, idle []*testNode, poor *testNode) {
 		}
 	}
 	return w, idle, poor
+}
+
+// idleNodes are nodes in subnet-a with more addresses than the nine pods of each need.
+func (w *world) idleNodes(number int, l eni.Limits) (idle []*testNode) {
+	for i := range number {
+		n := w.addNode(testConfig(fmt.Sprintf("n%d", i)), sim.NodeSpec{Limits: l, Subnet: "subnet-a"})
+		inCluster(n)
+		n.start(-1, false)
+		idle = append(idle, n)
+	}
+	sleep(30 * time.Second)
+	for _, n := range idle {
+		n.crowd(9)
+	}
+	sleep(10 * time.Minute)
+	return idle
 }
 
 // untilServed returns how long it takes until no pod of the node waits, or an hour if some do still.
@@ -76,7 +82,7 @@ func TestASubnetThatANodeCantReachIsNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/22"), subnet("subnet-b", "10.0.8.0/22"))
 		node := func(name string) *testNode {
-			n := w.addNode(testConfig(name), sim.Machine{Limits: eni.Limits{ENIs: 1, V4: 50}, Subnet: "subnet-a"})
+			n := w.addNode(testConfig(name), sim.NodeSpec{Limits: eni.Limits{ENIs: 1, V4: 50}, Subnet: "subnet-a"})
 			inCluster(n)
 			return n
 		}
@@ -89,7 +95,7 @@ func TestASubnetThatANodeCantReachIsNoRoom(t *testing.T) {
 		}
 		sleep(10 * time.Minute)
 		poor := node("poor")
-		if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
+		if err := w.account.SetUnmanaged("subnet-a", 10_000); err != nil {
 			t.Fatal(err)
 		}
 		poor.start(-1, false)
@@ -136,7 +142,7 @@ func TestSpareAddressesForOthersGoStepByStep(t *testing.T) {
 		n.crowd(9)
 		sleep(10 * time.Minute)
 		take := func() {
-			if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
+			if err := w.account.SetUnmanaged("subnet-a", 10_000); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -165,7 +171,7 @@ func TestNothingStaysAboveTheWatermarkWhereOthersNeedIt(t *testing.T) {
 		n.crowd(9)
 		sleep(10 * time.Minute)
 		for range 1800 {
-			if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
+			if err := w.account.SetUnmanaged("subnet-a", 10_000); err != nil {
 				t.Fatal(err)
 			}
 			sleep(time.Second)

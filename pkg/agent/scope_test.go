@@ -24,7 +24,7 @@ func TestAFailureHoldsItsObjectAndNothingElse(t *testing.T) {
 	for _, kind := range cloud.Kinds() {
 		for op, c := range calls {
 			w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
-			a := w.addNode(testConfig("n1"), sim.Machine{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
+			a := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
 			a.Cloud = &knowing{}
 			for range 5 { // whatever is drawn, the last one is about a minute
 				a.applyResult(result{call: &c, err: &cloud.Error{Op: op, Kind: kind}}, a.backoffs.next(0))

@@ -30,7 +30,7 @@ func (d foreseen) Interfaces(ctx context.Context, f driver.Filter) ([]driver.Int
 func TestAnENIThatGetsAnAddressOfOthersBeforeItIsDeletedStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		theirs := netip.MustParseAddr("10.0.1.200")
-		w, n, d, _ := withOneENI(t, sim.Machine{Limits: smallENIs})
+		w, n, d, _ := withOneENI(t, sim.NodeSpec{Limits: smallENIs})
 		n.stop()
 		var goes atomic.Bool
 		n.over = func(inner driver.Driver) driver.Driver {
@@ -49,7 +49,7 @@ func TestAnENIThatGetsAnAddressOfOthersBeforeItIsDeletedStays(t *testing.T) {
 							return err
 						}
 					}
-					_, err = tx.Assign(id, sim.Wish{V4: []netip.Addr{theirs}})
+					_, err = tx.Assign(id, sim.AddressRequest{V4: []netip.Addr{theirs}})
 					return err
 				})
 				n.mu.Lock()

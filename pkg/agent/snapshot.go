@@ -49,7 +49,7 @@ func (k situation) snapshot(book *ipam.State) pool.Snapshot {
 			// Attached, but its link is not on the node yet.
 			s.Pending = append(s.Pending, pool.Pending{Subnet: nic.Subnet, Slots: slotsOfNew(nic, s.Families)})
 		} else if !nic.Ours {
-			s.Foreign++
+			s.Unmanaged++
 		}
 	}
 	for _, c := range k.mem.Creates {
@@ -116,7 +116,7 @@ func (k situation) steps(book *ipam.State, snap pool.Snapshot, there []int, want
 	if most != target || !pool.Settled(conf, snap, there, most) {
 		k.fill(&snap, book)
 		snap.Needed = max(wanted, 1) // a node without any address is not ready for pods
-		blockers = pool.Blockers(conf, snap, most)
+		blockers = pool.TargetCauses(conf, snap, most)
 		steps = pool.Plan(conf, snap, target)
 		if k.pressed {
 			steps = slices.DeleteFunc(steps, func(s pool.Step) bool { return s.Spare })

@@ -82,8 +82,8 @@ func TestASnapshotHasAllOfTheBookOnce(t *testing.T) {
 				foreign++
 			}
 		}
-		if len(s.Pending) != pending || s.Foreign != foreign {
-			t.Fatalf("%d to come and %d of others, want %d and %d", len(s.Pending), s.Foreign, pending, foreign)
+		if len(s.Pending) != pending || s.Unmanaged != foreign {
+			t.Fatalf("%d to come and %d of others, want %d and %d", len(s.Pending), s.Unmanaged, pending, foreign)
 		}
 	})
 }

@@ -106,7 +106,7 @@ func newSoakerOf(t *testing.T, seed uint64, change func(eni.Limits, *rand.Rand) 
 		limits := eni.Limits{ENIs: 2 + r.IntN(4), V4: 4 + r.IntN(14)}
 		limits.V6 = limits.V4
 		limits = change(limits, r)
-		m := sim.Machine{Limits: limits, Subnet: "subnet-a"}
+		m := sim.NodeSpec{Limits: limits, Subnet: "subnet-a"}
 		if seed%2 == 0 && limits.V4Block.Size == 0 { // BCE has no blocks
 			m.LikeBCE, m.Limits.NoPrimary = true, true
 		}
@@ -256,7 +256,7 @@ func (s *soaker) faults() {
 	case 6:
 		s.account.Refuse([]error{cloud.ErrForbidden, cloud.ErrUnavailable}[s.r.IntN(2)])
 	case 7:
-		_ = s.account.SetForeign("subnet-b", s.r.IntN(200))
+		_ = s.account.SetUnmanaged("subnet-b", s.r.IntN(200))
 	case 8: // what was begun is refused for good
 		refused := sim.Fault{Err: []error{cloud.ErrForbidden, cloud.ErrLimit}[s.r.IntN(2)]}
 		s.account.SetFaults(sim.Chance{Action: sim.ActAssign, Percent: 40, Fault: refused}, sim.Chance{Action: sim.ActAttach, Percent: 30, Fault: refused},
@@ -342,7 +342,7 @@ func (s *soaker) fail(format string, args ...any) {
 func (s *soaker) calm() {
 	s.account.Refuse(nil)
 	s.account.SetFaults()
-	_ = s.account.SetForeign("subnet-b", 0)
+	_ = s.account.SetUnmanaged("subnet-b", 0)
 	for _, n := range s.nodes {
 		n.kill()
 		n.mu.Lock()
@@ -446,7 +446,7 @@ func (n *testNode) right() error {
 	}
 	st := n.told
 	owned := countDemand(n.book, n.w.now(), 0).owned
-	if len(st.Blockers) == 0 && owned < st.Target {
+	if len(st.TargetCauses) == 0 && owned < st.Target {
 		return fmt.Errorf("owns %d slots, target %d: %+v", owned, st.Target, st)
 	}
 	return nil

@@ -12,7 +12,7 @@ func TestANodeOfAnExhaustedSubnetSparesAddressesForPodsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.1.0/26")) // 62 addresses
 		for _, name := range []string{"n1", "n2"} {
-			n := w.addNode(testConfig(name), sim.Machine{Limits: large, Subnet: "subnet-a"})
+			n := w.addNode(testConfig(name), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 			inCluster(n)
 			n.start(-1, false)
 			sleep(10 * time.Second)

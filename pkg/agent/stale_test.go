@@ -22,7 +22,7 @@ func TestAFailedDescribeIsNotLeftForAsLongAsAQuietNodeLeavesThem(t *testing.T) {
 		"throttled": func() error { return &driver.Error{Kind: cloud.ErrThrottled, Detail: "RequestLimitExceeded"} }} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, n, d := withMeddler(t, sim.Machine{Limits: large}, func(_ *world, n *testNode, _ *meddled) {
+				_, n, d := withMeddler(t, sim.NodeSpec{Limits: large}, func(_ *world, n *testNode, _ *meddled) {
 					inCluster(n)
 					n.conf.Cloud.Describe = 5 * time.Minute
 				})
@@ -78,7 +78,7 @@ func TestAnOutageIsNotToldForEverWhereNothingIsTried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, n, d := withMeddler(t, sim.Machine{Limits: large}, func(_ *world, n *testNode, _ *meddled) { inCluster(n) })
+				_, n, d := withMeddler(t, sim.NodeSpec{Limits: large}, func(_ *world, n *testNode, _ *meddled) { inCluster(n) })
 				defer n.stop()
 				var asked atomic.Int32
 				d.refuseIf(func(method, _ string) error {

@@ -17,7 +17,7 @@ import (
 // stuck is a node with subnets for new ENIs and pods that need one, whose creations are
 // answered as refuse tells.
 func stuck(t *testing.T, subnets []string, refuse func(w *world, subnet string) error) (*world, *testNode) {
-	w, n, _ := withMeddler(t, sim.Machine{Limits: smallENIs}, func(w *world, n *testNode, d *meddled) {
+	w, n, _ := withMeddler(t, sim.NodeSpec{Limits: smallENIs}, func(w *world, n *testNode, d *meddled) {
 		n.conf.Pool.FirstENI, n.conf.Pool.Scale.Batch = 1, 4
 		d.refuseIf(func(method, about string) error {
 			if method != "Create" {

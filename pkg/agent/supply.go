@@ -38,6 +38,10 @@ type Object interface {
 	// Newest returns the newest copy that is known, of version "" if there is no object. It is
 	// false until the first read, which is not from a cache, and no copy is older than one before it.
 	Newest() (order.Object, bool)
+	// First returns the first copy that was read, which it does not watch, and false until then. Later ones may be newer.
+	First() (order.Object, bool)
+	// Wrong returns why the object can't be read now, nil if it can.
+	Wrong() error
 	// Write writes the spec where the object still has the version of from, makes the object where that is "", and
 	// returns the copy that it made. order.ErrConflict: the object has another version by now.
 	Write(ctx context.Context, from order.Object, spec order.Spec, asks order.Asks) (order.Object, error)
@@ -66,6 +70,9 @@ func (s self) spare(obs *scale.Observation, sizing scale.Config, snap pool.Snaps
 }
 
 func (s self) act(ctx context.Context, steps []pool.Step, now time.Duration) (errs []error) {
+	if s.holds() {
+		return nil
+	}
 	for _, step := range steps {
 		errs = append(errs, s.doStep(ctx, step, now))
 	}
@@ -75,7 +82,7 @@ func (s self) act(ctx context.Context, steps []pool.Step, now time.Duration) (er
 
 func (s self) finish(ctx context.Context, book *ipam.State, now time.Duration, earlier error) error {
 	var err error
-	if !s.mem.Operated { // else what goes back is the operator's to call for
+	if !s.holds() { // else what goes back is not the agent's to call for
 		err = s.finishReleases(ctx, book, now)
 	}
 	if s.unsaved && !errors.As(errors.Join(earlier, err), new(*memoryError)) { // else it is tried, and told, once more

@@ -16,7 +16,7 @@ import (
 // enough apart for a DEL to have come.
 func (a *Agent) reclaim(ctx context.Context, now time.Duration) error {
 	dead := since[eni.Owner]{}
-	released, err := a.Orphans.Reclaim(ctx, func(o eni.Owner) bool {
+	released, err := a.Stale.Reclaim(ctx, func(o eni.Owner) bool {
 		first := a.doubts.dead.of(o, now)
 		dead[o] = first
 		return first < now && now-first >= a.conf.OrphanAge

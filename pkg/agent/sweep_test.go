@@ -15,7 +15,7 @@ func TestAnENIThatIsDetachedForAWhileIsNotDeletedUnderItsPods(t *testing.T) {
 	for name, more := range map[string]int{"while nothing happens": 0, "while more pods come": 8} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, n, _, first := withOneENI(t, sim.Machine{Limits: smallENIs})
+				w, n, _, first := withOneENI(t, sim.NodeSpec{Limits: smallENIs})
 				defer n.stop()
 				sleep(time.Hour)
 				n.mu.Lock()
@@ -63,7 +63,7 @@ func TestAnENIThatIsDetachedForAWhileIsNotDeletedUnderItsPods(t *testing.T) {
 // Who detaches an ENI that no pod uses has the time to attach it again.
 func TestAnENICountsAsLeakedFromWhenItIsAttachedNowhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, n, _, first := withOneENI(t, sim.Machine{Limits: smallENIs})
+		w, n, _, first := withOneENI(t, sim.NodeSpec{Limits: smallENIs})
 		defer n.stop()
 		for _, k := range n.keys() {
 			n.del(k)

@@ -210,7 +210,7 @@ func (a *Agent) rename(ctx context.Context, links map[string]eni.Interface) erro
 		return nil
 	}
 	a.gone = a.book.Clone() // by its names the kernel finds the routes that are to be removed
-	return a.Book.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
+	return a.Cache.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
 		if err != nil {
 			return nil, err
 		}
@@ -239,7 +239,7 @@ func (a *Agent) leavingENIs(ctx context.Context) ([]string, error) {
 		devices[l.Device] = true
 	}
 	var out []string
-	err = a.Book.View(ctx, func(s *ipam.State) error {
+	err = a.Cache.View(ctx, func(s *ipam.State) error {
 		for _, nic := range s.ENIs {
 			if a.mem.isLeaving(nic.ID) || !devices[nic.Device] {
 				out = append(out, nic.ID)

@@ -34,7 +34,7 @@ func TestAnAddressThatIsAnENIsPrimaryOneByNowIsLostAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, sim.Options{Reuse: sim.ReuseLatest}, subnet("subnet-a", "10.0.1.0/24"))
-				n := w.addNode(testConfig("n1"), sim.Machine{Limits: eni.Limits{ENIs: 6, V4: 9}, Subnet: "subnet-a"})
+				n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: eni.Limits{ENIs: 6, V4: 9}, Subnet: "subnet-a"})
 				unseen := false
 				n.over = func(inner driver.Driver) driver.Driver { return blind{inner, &unseen} }
 				n.start(-1, false)

@@ -90,7 +90,7 @@ func (r *reading) isCompared(book *ipam.State) bool {
 // read returns the book as it is. Nobody changes it.
 func (a *Agent) read(ctx context.Context) (*ipam.State, error) {
 	a.book = nil
-	a.bookErr = a.Book.View(ctx, func(s *ipam.State) error {
+	a.bookErr = a.Cache.View(ctx, func(s *ipam.State) error {
 		a.book = s
 		return nil
 	})

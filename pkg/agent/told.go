@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ import (
 func (a *Agent) tellCauses(now time.Duration) []pool.Cause {
 	s, r := &a.status, a.reasons(now)
 	list := r.ranked()
-	s.Blockers, s.Causes, s.Problem = pool.Texts(a.blockers), nil, r.wrongOnNode()
+	s.TargetCauses, s.Causes, s.Problem = pool.Texts(a.blockers), nil, r.wrongOnNode()
 	for _, c := range list {
 		told := status.Cause{Kind: c.Kind.String(), Object: c.Object, Slots: c.Slots, Reason: c.Kind.Reason(), What: health.Explain(asFault(c))}
 		if c.Next > now {
@@ -48,7 +49,7 @@ func (r reasons) ranked() []pool.Cause {
 	}
 	list = append(list, r.toGrant()...)
 	if r.cache != "" {
-		list = append(list, pool.Cause{Kind: pool.CacheUnusable, Next: r.backoffs[of(rebuilds)].until, Words: r.cache})
+		list = append(list, r.noCache())
 	}
 	list = append(list, r.links.causes()...)
 	if s.Most == 0 && r.sized { // an agent that ends before that knows nothing of room
@@ -58,6 +59,16 @@ func (r reasons) ranked() []pool.Cause {
 		list = append(list, r.short()...)
 	}
 	return pool.Rank(list)
+}
+
+// noCache is why the node cache can't be used. That it can't be built for this node is told as what it is: another
+// name mends it, and nothing at the cache.
+func (r reasons) noCache() pool.Cause {
+	failed := r.backoffs[of(rebuilds)]
+	if wrong, is := errors.AsType[*wrongInstanceError](failed.err); is {
+		return pool.Cause{Kind: pool.WrongInstance, Next: failed.until, Words: wrong.Error()}
+	}
+	return pool.Cause{Kind: pool.CacheUnusable, Next: failed.until, Words: r.cache}
 }
 
 // lacks tells whether pods have no address that is about to be theirs, or the cluster was told so and
@@ -128,8 +139,8 @@ func (a *Agent) why() string {
 	switch {
 	case s.Problem != "":
 		text = append(text, "cause: "+s.Problem)
-	case len(s.Blockers) > 0:
-		text = append(text, s.Blockers[0])
+	case len(s.TargetCauses) > 0:
+		text = append(text, s.TargetCauses[0])
 	}
 	if next := s.NextTry(a.Wall()); next != "" {
 		text = append(text, "next try "+next)

@@ -31,7 +31,7 @@ type turns struct {
 func newTurns(a *Agent) *turns {
 	t := &turns{Agent: a, beatAt: math.MaxInt64}
 	if a.Beat != nil {
-		t.beatAt = a.Now() + status.BeatEvery
+		t.beatAt = a.Now() + status.UntilBeat(a.Now())
 	}
 	return t
 }
@@ -41,7 +41,7 @@ func (t *turns) handle(ctx context.Context, e Event) {
 	now := t.Now()
 	if now >= t.beatAt {
 		t.Beat()
-		t.beatAt = now + status.BeatEvery
+		t.beatAt = now + status.UntilBeat(now)
 	}
 	switch e.Kind {
 	case Woken:

@@ -15,13 +15,13 @@ import (
 // left: that is why its people chose IPv6.
 func withoutIPv4(t *testing.T, limits eni.Limits) (*world, *testNode) {
 	w := newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.1.0/27"))
-	n := w.addNode(testConfig("n1"), sim.Machine{Limits: limits, Subnet: "subnet-a"})
+	n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: limits, Subnet: "subnet-a"})
 	n.conf.Settings.Families = []eni.Family{eni.IPv6}
 	n.options = func(o engine.Options) engine.Options {
 		o.NoIPv4 = true
 		return o
 	}
-	other := w.addNode(testConfig("n2"), sim.Machine{Limits: eni.Limits{ENIs: 1, V4: 50}, Subnet: "subnet-a"})
+	other := w.addNode(testConfig("n2"), sim.NodeSpec{Limits: eni.Limits{ENIs: 1, V4: 50}, Subnet: "subnet-a"})
 	other.conf.Pool.PreAllocate, other.conf.Pool.MinAllocate = 50, 50
 	other.start(-1, false)
 	other.addMany(40)

@@ -33,7 +33,7 @@ func (n *news) isNews(s pool.Step) bool {
 
 // toWarn returns the pods whose people are to be told that it got no address: each whose ADD failed, once
 // until it has lacked none for a while. well forgets all that were told.
-func (n *news) toWarn(waiting []nodecache.Waiter, well bool, now time.Duration) (pods []eni.Pod) {
+func (n *news) toWarn(waiting []nodecache.PendingADD, well bool, now time.Duration) (pods []eni.Pod) {
 	if well {
 		clear(n.warned)
 	}

@@ -12,7 +12,7 @@ func TestEachPodWhoseADDFailedIsWarnedOnceATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n := one(t, large, inCluster)
 		defer n.stop()
-		_ = w.account.SetForeign("subnet-a", 1000)
+		_ = w.account.SetUnmanaged("subnet-a", 1000)
 		n.crowd(17)
 		late := n.bind("late")
 		sleep(2 * time.Second)
@@ -41,12 +41,12 @@ func TestEachPodWhoseADDFailedIsWarnedOnceATime(t *testing.T) {
 		if list := n.warnings(); len(list) > 0 {
 			t.Errorf("warned again: %v", list)
 		}
-		_ = w.account.SetForeign("subnet-a", 0)
+		_ = w.account.SetUnmanaged("subnet-a", 0)
 		for range 600 {
 			time.Sleep(time.Second)
 			n.retry()
 		}
-		_ = w.account.SetForeign("subnet-a", 1000)
+		_ = w.account.SetUnmanaged("subnet-a", 1000)
 		n.crowd(100)
 		_ = n.sandbox(late) // one more, after the first has its address
 		sleep(5 * time.Second)

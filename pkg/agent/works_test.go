@@ -19,13 +19,13 @@ func TestTheLogTellsOnceThatTheCloudWorksAgain(t *testing.T) {
 		err    *driver.Error
 	}{
 		"it was not reached":      {"", &driver.Error{Kind: cloud.ErrUnavailable, Detail: "HTTP 503"}},
-		"describes are forbidden": {"Interfaces", &driver.Error{Kind: cloud.ErrForbidden, Why: driver.Unauthorized, Detail: "UnauthorizedOperation"}},
-		"requests are forbidden":  {"Assign", &driver.Error{Kind: cloud.ErrForbidden, Why: driver.Unauthorized, Detail: "UnauthorizedOperation"}},
+		"describes are forbidden": {"Interfaces", &driver.Error{Kind: cloud.ErrForbidden, Why: cloud.Unauthorized, Detail: "UnauthorizedOperation"}},
+		"requests are forbidden":  {"Assign", &driver.Error{Kind: cloud.ErrForbidden, Why: cloud.Unauthorized, Detail: "UnauthorizedOperation"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log logged
-				_, n, d := withMeddler(t, sim.Machine{Limits: eni.Limits{ENIs: 1, V4: 200}}, func(w *world, n *testNode, _ *meddled) {
+				_, n, d := withMeddler(t, sim.NodeSpec{Limits: eni.Limits{ENIs: 1, V4: 200}}, func(w *world, n *testNode, _ *meddled) {
 					w.log = slog.New(slog.NewTextHandler(&log, nil))
 					n.conf.Cloud.Describe = 20 * time.Second
 				})

@@ -83,7 +83,7 @@ type testNode struct {
 	saves    int                 // of the memory so far
 	routed   map[netip.Addr]bool // what the kernel sends out through the right ENI
 	pods     map[eni.Key]*testPod
-	waiting  map[eni.Key]nodecache.Waiter
+	waiting  map[eni.Key]nodecache.PendingADD
 	serial   int
 	seed     uint64 // of its chances, beside serial
 	life     *life
@@ -143,13 +143,13 @@ func testConfig(name string) agentconf.Config {
 	return c
 }
 
-func (w *world) addNode(conf agentconf.Config, m sim.Machine) *testNode {
+func (w *world) addNode(conf agentconf.Config, m sim.NodeSpec) *testNode {
 	m.Name = conf.Node
 	if _, err := w.account.AddNode(m); err != nil {
 		w.t.Fatal(err)
 	}
 	n := &testNode{w: w, name: conf.Node, phase: time.Duration(len(w.nodes)) * 1009, conf: conf, routed: map[netip.Addr]bool{}, pods: map[eni.Key]*testPod{},
-		waiting: map[eni.Key]nodecache.Waiter{}, hidden: map[string]bool{}, disturb: make(chan struct{}, 1), occupied: make(chan struct{}, 1), bookErr: nodecache.ErrMissing}
+		waiting: map[eni.Key]nodecache.PendingADD{}, hidden: map[string]bool{}, disturb: make(chan struct{}, 1), occupied: make(chan struct{}, 1), bookErr: nodecache.ErrMissing}
 	w.nodes = append(w.nodes, n)
 	return n
 }
@@ -194,8 +194,8 @@ func (n *testNode) startUntil(killAt int, before bool, after string) *life {
 func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 	p := process{n, l}
 	clock := NewRealClock(n.now, Signals{Wake: l.wake, Occupied: n.occupied, Disturbed: n.disturb, Reload: l.reload})
-	parts := Parts{As: n.as, Book: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: newCloud(p), Orphans: p,
-		Memory: p, Events: noEvents{}, Log: log, Wants: p.wants, Publish: p.publish, Beat: n.beat,
+	parts := Parts{As: n.as, Cache: p, Unusable: nodecache.Unusable, Kernel: p, Cloud: newCloud(p), Stale: p,
+		Memory: p, Events: noEvents{}, Log: log, PendingADDs: p.wants, Publish: p.publish, Beat: n.beat,
 		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Clock: clock, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7+n.seed))}
 	if n.operator != nil {
 		parts.Object, parts.Boot = objectOf{n.operator, p}, n.operator.boot
@@ -273,7 +273,7 @@ func (n *testNode) addOwner(o eni.Owner) error {
 	})
 	if err != nil {
 		if _, announced := n.waiting[o.Key]; !announced {
-			n.waiting[o.Key] = nodecache.Waiter{Owner: o, Since: n.w.now()}
+			n.waiting[o.Key] = nodecache.PendingADD{Owner: o, Since: n.w.now()}
 		}
 		n.wake()
 		return err
@@ -294,7 +294,7 @@ func (n *testNode) addOwner(o eni.Owner) error {
 // retry lets those who wait try again, and returns how many still wait.
 func (n *testNode) retry() int {
 	n.mu.Lock()
-	waiting := slices.SortedFunc(maps.Values(n.waiting), func(a, b nodecache.Waiter) int { return cmpKey(a.Owner.Key, b.Owner.Key) })
+	waiting := slices.SortedFunc(maps.Values(n.waiting), func(a, b nodecache.PendingADD) int { return cmpKey(a.Owner.Key, b.Owner.Key) })
 	n.mu.Unlock()
 	left := 0
 	for _, w := range waiting {

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,19 +13,9 @@ import (
 // one, and one that reaches just the full one.
 func twoSubnets(t *testing.T, l eni.Limits) (w *world, rich []*testNode, poor *testNode) {
 	w = newWorld(t, sim.Options{Latency: map[string]sim.Latency{"": {Base: 300 * time.Millisecond}}}, subnet("subnet-a", "10.0.0.0/22"), subnet("subnet-b", "10.0.8.0/21"))
-	for i := range 3 {
-		n := w.addNode(testConfig(fmt.Sprintf("n%d", i)), sim.Machine{Limits: l, Subnet: "subnet-a"})
-		inCluster(n)
-		n.start(-1, false)
-		rich = append(rich, n)
-	}
-	sleep(30 * time.Second)
-	for _, n := range rich {
-		n.crowd(9)
-	}
-	sleep(10 * time.Minute)
-	poor = w.addNode(testConfig("poor"), sim.Machine{Limits: eni.Limits{ENIs: 1, V4: 50}, Subnet: "subnet-a"})
-	if err := w.account.SetForeign("subnet-a", 10_000); err != nil {
+	rich = w.idleNodes(3, l)
+	poor = w.addNode(testConfig("poor"), sim.NodeSpec{Limits: eni.Limits{ENIs: 1, V4: 50}, Subnet: "subnet-a"})
+	if err := w.account.SetUnmanaged("subnet-a", 10_000); err != nil {
 		t.Fatal(err)
 	}
 	inCluster(poor)

@@ -45,7 +45,7 @@ type zone struct {
 func (z *zone) addZoneNode(name string, free int) *testNode {
 	conf := testConfig(name)
 	conf.Pool.Mode, conf.Pool.PreAllocate, conf.Pool.MaxAboveWatermark = pool.BestEffort, free, 0
-	n := z.addNode(conf, sim.Machine{Limits: eni.Limits{ENIs: 2, V4: 40}, Subnet: "subnet-a", New: []string{"subnet-a"}})
+	n := z.addNode(conf, sim.NodeSpec{Limits: eni.Limits{ENIs: 2, V4: 40}, Subnet: "subnet-a", New: []string{"subnet-a"}})
 	n.callsBy(agentconf.Operator)
 	n.zone = z
 	return n
@@ -254,6 +254,12 @@ func (o zoneObject) Newest() (order.Object, bool) {
 	}
 	return copied, true
 }
+
+// First implements Object.
+func (o zoneObject) First() (order.Object, bool) { return o.Newest() }
+
+// Wrong implements Object.
+func (o zoneObject) Wrong() error { return nil }
 
 // Write implements Object.
 func (o zoneObject) Write(_ context.Context, from order.Object, spec order.Spec, asks order.Asks) (written order.Object, err error) {

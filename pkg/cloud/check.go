@@ -71,9 +71,9 @@ func (f *Findings) Throttled(what string, err error) {
 	again := usualAgain
 	if e, ok := errors.AsType[interface {
 		error
-		Wish() time.Duration
-	}](err); ok && e.Wish() > 0 {
-		again = e.Wish()
+		RetryDelay() time.Duration
+	}](err); ok && e.RetryDelay() > 0 {
+		again = e.RetryDelay()
 	}
 	seconds := int((again + time.Second - 1) / time.Second)
 	*f = append(*f, Finding{What: what, Verdict: Unasked, Detail: err.Error(), TryAgain: seconds,

@@ -97,6 +97,10 @@ type Notes struct {
 	// writes a token to disk before it uses it.
 	Begun []string `json:"-"`
 
+	// Limits is what the instance can carry as an earlier process was told, the zero Limits if nobody knows. It counts until
+	// Limits is called. Notes() leaves it empty.
+	Limits eni.Limits `json:"-"`
+
 	// Listed is how many ENIs the last sweep was told of. A sweep takes a request per page of them,
 	// so agents that restart together wait for their first sweep according to it.
 	Listed int `json:"listed,omitempty"`

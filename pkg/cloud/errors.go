@@ -54,5 +54,5 @@ func (e *Error) Error() string {
 // Unwrap returns the kind.
 func (e *Error) Unwrap() error { return e.Kind }
 
-// Wish returns RetryAfter, as errors of package driver do.
-func (e *Error) Wish() time.Duration { return e.RetryAfter }
+// RetryDelay returns RetryAfter, as errors of package driver do.
+func (e *Error) RetryDelay() time.Duration { return e.RetryAfter }

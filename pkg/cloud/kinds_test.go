@@ -65,7 +65,7 @@ func TestTheCauseTellsPeopleMoreThanTheKind(t *testing.T) {
 		advice string
 	}{
 		{Error{Kind: ErrNotFound, Why: NoSuchSubnet}, pool.NoSubnet, "cloud check"},
-		{Error{Kind: ErrNotFound, Why: NoSuchInstance}, pool.CallFailed, "cloud check"},
+		{Error{Kind: ErrNotFound, Why: NoSuchInstance}, pool.WrongInstance, "cloud check"},
 		{Error{Kind: ErrNotFound, Why: NoSuchInterface}, pool.CallFailed, "cloud check"},
 		{Error{Kind: ErrNotFound}, pool.CallFailed, "cloud check"},
 		{Error{Kind: ErrUnknown, Why: NoSuchSubnet}, pool.CallFailed, ""},

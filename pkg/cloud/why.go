@@ -34,8 +34,9 @@ var whys = map[Why]struct {
 	cause  pool.Kind
 	advice string
 }{
-	NoSuchSubnet: {cause: pool.NoSubnet},
-	Unsigned:     {advice: "; the agent has no credentials: `enipoolctl cloud check` on the node says what to do"},
-	WrongClock:   {advice: "; set the node's clock, or renew temporary credentials: `enipoolctl cloud check` on the node tells which"},
-	Between:      {advice: "; let it through: NO_PROXY in the agent's environment, cloud.endpoint in agent.yaml"},
+	NoSuchSubnet:   {cause: pool.NoSubnet},
+	NoSuchInstance: {cause: pool.WrongInstance},
+	Unsigned:       {advice: "; the agent has no credentials: `enipoolctl cloud check` on the node says what to do"},
+	WrongClock:     {advice: "; set the node's clock, or renew temporary credentials: `enipoolctl cloud check` on the node tells which"},
+	Between:        {advice: "; let it through: NO_PROXY in the agent's environment, cloud.endpoint in agent.yaml"},
 }

@@ -244,7 +244,7 @@ func (p *Plugin) watchCache() wakes {
 
 // announcePending tells the agent of this pending ADD. If that fails, as on a full disk, the
 // ADD goes on: pods that are replaced free addresses without the agent.
-func (s *search) announcePending() *nodecache.Waiting {
+func (s *search) announcePending() *nodecache.Announcement {
 	waiting, err := s.Cache.Announce(s.request.Owner, s.Now()+s.request.Conf.WaitForAddress)
 	s.noteAnnounced(err)
 	return waiting

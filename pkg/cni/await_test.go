@@ -31,10 +31,10 @@ func (l *lab) exhaust() {
 	})
 }
 
-// waiters returns the waiters as "container pod until".
-func (l *lab) waiters() string {
+// pendingADDs returns the pending ADDs as "container pod until".
+func (l *lab) pendingADDs() string {
 	l.t.Helper()
-	list, err := l.Cache.Waiters(l.now)
+	list, err := l.Cache.PendingADDs(l.now)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func (l *lab) addAddresses(index, count int) {
 	}
 }
 
-// files lists what lies in the waiters' folder.
+// files lists what lies in the folder of pending ADDs.
 func (l *lab) files() []os.DirEntry {
 	entries, _ := os.ReadDir(l.Cache.Path + ".waiters")
 	return entries
@@ -95,7 +95,7 @@ func (l *lab) addInBackground(ctx context.Context, id, netns string) <-chan erro
 	}
 	done := make(chan error, 1)
 	go func() { done <- l.Add(ctx, r, func(*current.Result) error { return nil }) }()
-	for l.waiters() == "" {
+	for l.pendingADDs() == "" {
 		select {
 		case <-watch.C:
 		case err := <-done:
@@ -109,8 +109,8 @@ func TestAnAddTellsThatItWaitsUntilItHasAnAddress(t *testing.T) {
 	l := newLab(t, ipam.Settings{})
 	l.exhaust()
 	done := l.addInBackground(t.Context(), "late", nettest.NewNetns(t, "late").Path)
-	if got, want := l.waiters(), "late default/late 2m40s"; got != want {
-		t.Errorf("waiters %q, want %q", got, want)
+	if got, want := l.pendingADDs(), "late default/late 2m40s"; got != want {
+		t.Errorf("pending ADDs %q, want %q", got, want)
 	}
 	l.addAddress()
 	if err := <-done; err != nil {
@@ -140,8 +140,8 @@ func TestAnAddThatGivesUpIsSeenUntilItsNextTry(t *testing.T) {
 	if left := l.files(); len(left) != 1 {
 		t.Errorf("announcements %v, want one", left)
 	}
-	if got, want := l.waiters(), "late default/late 1m55s"; got != want {
-		t.Errorf("waiters %q, want %q", got, want)
+	if got, want := l.pendingADDs(), "late default/late 1m55s"; got != want {
+		t.Errorf("pending ADDs %q, want %q", got, want)
 	}
 }
 
@@ -158,13 +158,13 @@ func TestAnAddThatMayNotWaitIsSeenUntilItsNextTry(t *testing.T) {
 		if err := l.Add(t.Context(), r, discard); err == nil || Error(err).Code != 11 {
 			t.Errorf("%s: %v", id, err)
 		}
-		if got, want := l.waiters(), " default/web 1m55s"; !strings.HasSuffix(got, want) || strings.Contains(got, "\n") {
-			t.Errorf("waiters %q, want one%s", got, want)
+		if got, want := l.pendingADDs(), " default/web 1m55s"; !strings.HasSuffix(got, want) || strings.Contains(got, "\n") {
+			t.Errorf("pending ADDs %q, want one%s", got, want)
 		}
 	}
 	l.now += 17 * time.Second
-	if got := l.waiters(); got != "" || len(l.files()) != 0 {
-		t.Errorf("waiters %q, files %v", got, l.files())
+	if got := l.pendingADDs(); got != "" || len(l.files()) != 0 {
+		t.Errorf("pending ADDs %q, files %v", got, l.files())
 	}
 }
 
@@ -172,7 +172,7 @@ func TestAnAddThatNeedNotWaitTellsNothing(t *testing.T) {
 	l := newLab(t, ipam.Settings{})
 	l.mustAdd("a", nettest.NewNetns(t, "a").Path, patient)
 	if _, err := os.Stat(l.Cache.Path + ".waiters"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it has a folder of waiters: %v", err)
+		t.Errorf("it has a folder of pending ADDs: %v", err)
 	}
 	l.mustDel("a", "", plain)
 }

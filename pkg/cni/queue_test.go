@@ -36,7 +36,7 @@ func (l *lab) wait(id, conf string) pending {
 	}
 	done := make(chan error, 1)
 	go func() { done <- l.Add(context.Background(), r, discard) }()
-	for !strings.Contains("\n"+l.waiters(), "\n"+id+" ") {
+	for !strings.Contains("\n"+l.pendingADDs(), "\n"+id+" ") {
 		select {
 		case err := <-done:
 			l.t.Fatalf("%s did not wait: %v", id, err)
@@ -237,7 +237,7 @@ func TestAnOlderPluginThatWaitsKeepsNobody(t *testing.T) {
 	}
 	late := l.wait("late", patient)
 	// Which of two that came at the same time is told first does not matter.
-	if got, want := slices.Sorted(strings.SplitSeq(l.waiters(), "\n")), []string{"late default/late 2m40s", "old old 2m40s"}; !slices.Equal(got, want) {
+	if got, want := slices.Sorted(strings.SplitSeq(l.pendingADDs(), "\n")), []string{"late default/late 2m40s", "old old 2m40s"}; !slices.Equal(got, want) {
 		t.Errorf("the agent sees %q, want %q", got, want)
 	}
 	l.addAddress()

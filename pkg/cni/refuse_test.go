@@ -310,7 +310,7 @@ func TestAnAddWaitsWithoutAWatchToo(t *testing.T) {
 	s := &search{Plugin: l.Plugin, host: nil, request: r, reclaimed: time.Now(), watch: nowhere.watchCache}
 	done := make(chan error, 1)
 	go func() { done <- s.awaitAddress(t.Context(), &ipam.Exhausted{}) }()
-	for l.waiters() == "" {
+	for l.pendingADDs() == "" {
 		time.Sleep(time.Millisecond)
 	}
 	l.addAddress()

@@ -74,7 +74,7 @@ func (t *timeline) takeMoment(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		pending, _ := n.cache.Waiters(nodecache.SinceBoot())
+		pending, _ := n.cache.PendingADDs(nodecache.SinceBoot())
 		c, s := state.Count(nodecache.SinceBoot(), nil), n.status()
 		now.levels = append(now.levels, level{used: c.Used, waiting: len(pending), have: c.Total - c.Releasing,
 			enis: len(state.ENIs), target: s.Target, why: s.Reason})

@@ -68,7 +68,7 @@ func buildVPC(nodes []*labNode) (*lab.VPC, error) {
 	}
 	for i, n := range nodes {
 		subnet := sim.Subnet{ID: fmt.Sprintf("subnet-%d", i+1), V4: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i + 1), 0}), 24)}
-		n.ns, err = v.AddNode(sim.Machine{Name: n.name, Limits: eni.Limits{ENIs: maxENIs, V4: perENI + 1},
+		n.ns, err = v.AddNode(sim.NodeSpec{Name: n.name, Limits: eni.Limits{ENIs: maxENIs, V4: perENI + 1},
 			Subnet: subnet.ID, New: []string{subnet.ID}}, subnet)
 		if err != nil {
 			return nil, errors.Join(err, v.Close())

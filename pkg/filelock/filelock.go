@@ -1,5 +1,5 @@
 // Package filelock tells who holds the lock of a file (flock(2)), and what a person can
-// do about it. It takes no locks.
+// do about it. TakeAlone takes one that others ask about.
 package filelock
 
 import (

@@ -9,19 +9,19 @@ import (
 
 // fine is a node with 5 pods, 11 free addresses and room for more.
 func fine() Observation {
-	return Observation{Usable: true, Have: 16, Used: 5, Free: 11, Wanted: 5, Target: 16, Most: 57}
+	return Observation{Usable: true, Have: 16, Used: 5, Free: 11, Demand: 5, Target: 16, Most: 57}
 }
 
 // full is a node whose subnet has no more, with pods that lack an address.
 func full(lacking int) Observation {
-	return Observation{Usable: true, Have: 16, Used: 16, Wanted: 16 + lacking, Unserved: lacking, Target: 17 + lacking, Most: 57,
+	return Observation{Usable: true, Have: 16, Used: 16, Demand: 16 + lacking, Unserved: lacking, Target: 17 + lacking, Most: 57,
 		Stuck: true, Cause: Cause{SubnetExhausted, "no addresses left in subnet-a"}}
 }
 
 // spared is that node when it gave its spare addresses away: all pods are served.
 func spared() Observation {
 	o := full(0)
-	o.Have, o.Used, o.Wanted, o.Free, o.Target = 6, 5, 5, 1, 6
+	o.Have, o.Used, o.Demand, o.Free, o.Target = 6, 5, 5, 1, 6
 	return o
 }
 
@@ -71,9 +71,9 @@ func TestAReportComesAfterTheGraceAndGoesAfterTheQuietTime(t *testing.T) {
 			{90, fine(), SubnetExhausted, 16}, {90, full(1), SubnetExhausted, 16}, {91, fine(), SubnetExhausted, 16}, {150, fine(), SubnetExhausted, 16}, {151, fine(), ok, 57}}},
 		{"all are served and none is free: the next one would not be", []at{{0, full(1), ok, 57}, {30, full(1), SubnetExhausted, 16},
 			{40, full(0), SubnetExhausted, 16}, {600, full(0), SubnetExhausted, 16}, {601, spared(), SubnetExhausted, 6}, {661, spared(), ok, 6}}},
-		{"served by what rests", []at{{0, without(full(2), func(o *Observation) { o.Resting, o.Soon = 2, 2 }), ok, 57},
-			{600, without(full(2), func(o *Observation) { o.Resting, o.Soon = 2, 2 }), ok, 16}, {601, without(full(2), func(o *Observation) { o.Resting, o.Soon = 2, 1 }), ok, 16},
-			{631, without(full(2), func(o *Observation) { o.Resting, o.Soon = 2, 1 }), SubnetExhausted, 16}}},
+		{"served by what rests", []at{{0, without(full(2), func(o *Observation) { o.Cooling, o.Soon = 2, 2 }), ok, 57},
+			{600, without(full(2), func(o *Observation) { o.Cooling, o.Soon = 2, 2 }), ok, 16}, {601, without(full(2), func(o *Observation) { o.Cooling, o.Soon = 2, 1 }), ok, 16},
+			{631, without(full(2), func(o *Observation) { o.Cooling, o.Soon = 2, 1 }), SubnetExhausted, 16}}},
 		{"more pods were bound than addresses are free", []at{{0, without(full(3), func(o *Observation) { o.Free, o.Used = 2, 14 }), ok, 57}, {30, without(full(3), func(o *Observation) { o.Free, o.Used = 2, 14 }), SubnetExhausted, 16}}},
 		{"as many as are free", []at{{0, without(full(2), func(o *Observation) { o.Free, o.Used = 2, 14 }), ok, 57}, {300, without(full(2), func(o *Observation) { o.Free, o.Used = 2, 14 }), ok, 16}}},
 		{"growth without a failure has longer", []at{{0, growing, ok, 57}, {119, growing, ok, 57}, {120, growing, NoFreeAddress, 16}}},

@@ -53,7 +53,7 @@ func lack(pods int) string {
 }
 
 func numbers(o Observation) string {
-	text := fmt.Sprintf("%d there, %d used, %d free, %d cooling, %d wanted, target %d", o.Have, o.Used, o.Free, o.Resting, o.Wanted, o.Target)
+	text := fmt.Sprintf("%d there, %d used, %d free, %d cooling, demand %d, target %d", o.Have, o.Used, o.Free, o.Cooling, o.Demand, o.Target)
 	if o.Most >= 0 {
 		text += fmt.Sprintf(", at most %d", o.Most)
 	}

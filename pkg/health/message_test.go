@@ -20,15 +20,15 @@ func TestAMessageHasTheNumbersTheCauseAndTheRemedy(t *testing.T) {
 		o    Observation
 		want string
 	}{
-		{"a full subnet", full(3), "3 pods have no address: 16 there, 16 used, 0 free, 0 cooling, 19 wanted, target 20, at most 57; " +
+		{"a full subnet", full(3), "3 pods have no address: 16 there, 16 used, 0 free, 0 cooling, demand 19, target 20, at most 57; " +
 			"no addresses left in subnet-a; name another subnet of the node's zone in cloud.subnets or cloud.subnetTags, or delete what else uses addresses there"},
-		{"all pods are served", full(0), "the next pod may get no address: 16 there, 16 used, 0 free, 0 cooling, 16 wanted, target 17, at most 57; " +
+		{"all pods are served", full(0), "the next pod may get no address: 16 there, 16 used, 0 free, 0 cooling, demand 16, target 17, at most 57; " +
 			"no addresses left in subnet-a; name another subnet of the node's zone in cloud.subnets or cloud.subnetTags, or delete what else uses addresses there"},
-		{"words of others", cloud, "1 pod has no address: 16 there, 16 used, 0 free, 0 cooling, 17 wanted, target 18; " +
+		{"words of others", cloud, "1 pod has no address: 16 there, 16 used, 0 free, 0 cooling, demand 17, target 18; " +
 			"AssignAddresses eni-1: forbidden: ?" + strings.Repeat("é", 82) + "...; `enipoolctl cloud check` on the node tells credentials, permissions and keys of agent.yaml (cloud.subnets, cloud.securityGroups) apart"},
 		{"no cache", Observation{Cause: Cause{CacheUnusable, "node cache is damaged"}},
 			"pods can get no address: node cache is damaged; the agent tries again and rebuilds a missing or damaged cache from the cloud and the kernel; if this stays put right what is named here (such as a full or read-only file system) or in the agent's log"},
-		{"no words", noWords, "2 pods have no address: 16 there, 16 used, 0 free, 0 cooling, 18 wanted, target 19, at most 57; " +
+		{"no words", noWords, "2 pods have no address: 16 there, 16 used, 0 free, 0 cooling, demand 18, target 19, at most 57; " +
 			"the node may have no more ENIs; raise the account's quota, pool.maxAllocateENI or, on Baidu, cloud.maxENIs, detach ENIs that are not enipool's, or take a larger instance"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -112,8 +112,8 @@ func TestEachReasonIsOneWordWithWordsAndARemedy(t *testing.T) {
 // message is a write for the API server.
 func TestWithoutAFaultOnlyWhatIsKnownIsTold(t *testing.T) {
 	c := Default()
-	none := without(fine(), func(o *Observation) { o.Have, o.Used, o.Free, o.Wanted = 0, 0, 0, 0 })
-	cooling := without(full(2), func(o *Observation) { o.Resting, o.Soon, o.Stuck, o.Cause = 3, 2, false, Cause{} })
+	none := without(fine(), func(o *Observation) { o.Have, o.Used, o.Free, o.Demand = 0, 0, 0, 0 })
+	cooling := without(full(2), func(o *Observation) { o.Cooling, o.Soon, o.Stuck, o.Cause = 3, 2, false, Cause{} })
 	for name, o := range map[string]Observation{"all is well": fine(), "no ENI yet": none, "none is free": full(0), "some are cooling": cooling,
 		"pods lack some": full(1), "no cache": {Most: -1}} {
 		_, r := Judge(c, New(), time.Hour, o)

@@ -7,9 +7,9 @@ type Observation struct {
 	Have     int  // slots that there are
 	Used     int  // of them: that pods have
 	Free     int  // of them: that the next pods can have at once
-	Resting  int  // of them: cooling
-	Soon     int  // of Resting: whose cooldown ends within Config.Grace
-	Wanted   int  // slots that the pods of now need, with cooling ones
+	Cooling  int  // of them: cooling
+	Soon     int  // of Cooling: whose cooldown ends within Config.Grace
+	Demand   int  // slots that the pods of now need, with cooling ones
 	Unserved int  // pods that need a slot and have none
 	Target   int  // slots that the agent wants to have
 	Most     int  // slots that the node can ever have, -1 if that is not known

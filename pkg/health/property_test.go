@@ -15,7 +15,7 @@ import (
 func anything(t *rapid.T) Observation {
 	n := func(name string) int { return rapid.IntRange(0, 20).Draw(t, name) }
 	o := Observation{Usable: rapid.IntRange(0, 9).Draw(t, "usable") > 0, Have: n("have"), Used: n("used"), Free: n("free") / 7, Soon: n("soon") / 10,
-		Wanted: n("wanted"), Unserved: n("unserved") / 5, Target: n("target"), Most: n("most") - 1}
+		Demand: n("wanted"), Unserved: n("unserved") / 5, Target: n("target"), Most: n("most") - 1}
 	if o.Stuck = rapid.Bool().Draw(t, "stuck"); o.Stuck || rapid.Bool().Draw(t, "failed") {
 		o.Cause = Cause{rapid.SampledFrom(Reasons()[1:]).Draw(t, "cause"), rapid.String().Draw(t, "what")}
 	}

@@ -2,11 +2,13 @@ package health
 
 import "slices"
 
-// The reasons of a report. AddressesAvailable is that of a node without a fault. The others stand
+// The reasons of a report: what a Kubernetes condition has, which never changes. Why there are pool.Kinds beside
+// them is told there. AddressesAvailable is that of a node without a fault. The others stand
 // in the order in which they count, for people: where several are true, pool.Rank decides.
 const (
 	AddressesAvailable  = "AddressesAvailable"  // pods that lack addresses get some in time
 	CloudForbidden      = "CloudForbidden"      // the cloud refuses the node's credentials, or what it asks for
+	WrongInstance       = "WrongInstance"       // the cloud has no instance of the node's name, or this node is another one
 	CloudUnavailable    = "CloudUnavailable"    // the cloud does not answer, or fails
 	OperatorSilent      = "OperatorSilent"      // the operator does not answer, or can't be asked
 	CacheUnusable       = "CacheUnusable"       // no pod can be served from the node cache
@@ -27,6 +29,7 @@ type fault struct{ reason, words, remedy string }
 // faults are the reasons of a fault in the order in which people read of them.
 var faults = [...]fault{
 	{CloudForbidden, "the cloud refuses what the node asks for", "`enipoolctl cloud check` on the node tells credentials, permissions and keys of agent.yaml (cloud.subnets, cloud.securityGroups) apart"},
+	{WrongInstance, "the cloud has no such instance, or it is not this node", "put right what names it: with cloud.provider sim the key node, else cloud.instance, cloud.region and the instance metadata; and run the agent in the node's own network namespace (hostNetwork); `enipoolctl cloud check` on the node says what the cloud has"},
 	{CloudUnavailable, "the cloud does not answer", "`enipoolctl cloud check` on the node tells whether it is the instance metadata, the credentials or the API, whose place cloud.region and cloud.endpoint say"},
 	{OperatorSilent, "the operator does not answer", "look at its pods and its Lease (kubectl -n kube-system get deployment,lease enipool-operator) and at the node's NodeNetwork (kubectl describe enn); if it asks the API server in vain this says so"},
 	{CacheUnusable, "the node cache can't be used", "the agent tries again and rebuilds a missing or damaged cache from the cloud and the kernel; if this stays put right what is named here (such as a full or read-only file system) or in the agent's log"},

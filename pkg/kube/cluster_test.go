@@ -39,6 +39,7 @@ type cluster struct {
 	hang     bool  // no answer
 	status   int   // answered to everything, 0: none
 	forbid   string
+	kindless bool   // it has no kinds of enipool's own
 	old      bool   // knows no streamed lists
 	garbage  bool   // the next watch event is broken
 	twice    bool   // watches send each event twice
@@ -190,6 +191,9 @@ func (c *cluster) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	switch r.Method {
 	case http.MethodGet:
+		if c.kindless && strings.HasPrefix(r.URL.Path, "/apis/"+crd.GroupVersion.Group) {
+			return c.failure(r, apierrors.NewNotFound(corev1.Resource(networks), "")), nil
+		}
 		return c.get(r), nil
 	case http.MethodPost:
 		return c.create(r, body), nil

@@ -43,14 +43,18 @@ type Object struct {
 	view *view // of the Node, who owns the object
 	log  *slog.Logger
 
-	wanted  chan struct{} // closed when somebody asks for the first time
+	asked   chan struct{} // closed when somebody asks for the first copy
+	wanted  chan struct{} // closed when somebody asks for the newest one
+	first   sync.Once
 	once    sync.Once
 	changed chan struct{}
 
-	mu     sync.Mutex
-	read   bool
-	newest order.Object
-	was    crd.NodeNetworkSpec // of the newest copy
+	mu      sync.Mutex
+	read    bool
+	newest  order.Object
+	was     crd.NodeNetworkSpec // of the newest copy
+	wrong   error               // why it can't be read now
+	putBack int                 // how often the store was put back
 }
 
 // newObject returns what reads and writes the node's object. It does not call the API server.
@@ -64,7 +68,7 @@ func newObject(node string, config *rest.Config, v *view, log *slog.Logger) (*Ob
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, "" // custom objects know nothing else
 	c, err := rest.RESTClientFor(config)
-	return &Object{node: node, rest: c, view: v, log: log, wanted: make(chan struct{}), changed: make(chan struct{}, 1)}, err
+	return &Object{node: node, rest: c, view: v, log: log, asked: make(chan struct{}), wanted: make(chan struct{}), changed: make(chan struct{}, 1)}, err
 }
 
 // Newest returns the newest copy that is known, of version "" if there is no object, and false until the first read. From
@@ -78,31 +82,6 @@ func (o *Object) Newest() (order.Object, bool) {
 
 // Changed returns the channel that gets a value when Newest has another answer.
 func (o *Object) Changed() <-chan struct{} { return o.changed }
-
-// run reads and watches until ctx ends, once somebody asks.
-func (o *Object) run(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-o.wanted:
-	}
-	for backoff := retry; ctx.Err() == nil; {
-		version, err := o.refresh(ctx)
-		if err == nil {
-			began := time.Now()
-			err = o.follow(ctx, version)
-			if time.Since(began) > patience { // it worked for a while
-				backoff = retry
-			}
-		}
-		if err != nil {
-			o.log.Debug("the node's NodeNetwork can't be read", "error", err)
-		}
-		if !waitFor(ctx, backoff.Step()) {
-			return
-		}
-	}
-}
 
 // refresh reads the object from the store itself, whatever caches lag. It returns from where on to watch.
 func (o *Object) refresh(ctx context.Context) (version string, err error) {
@@ -165,6 +144,11 @@ func (o *Object) take(n *crd.NodeNetwork, back bool) error {
 	if !back && o.newest.Version != "" && !older(o.newest.Version, is.Version) {
 		return nil
 	}
+	// With later versions than before, too, what can only grow shows it.
+	if is.UID == o.newest.UID && (back || is.Generation < o.newest.Generation || is.Status.Revision < o.newest.Status.Revision) {
+		o.putBack++
+	}
+	is.PutBack = o.putBack
 	o.read, o.newest, o.was = true, is, n.Spec
 	signalChange(o.changed)
 	return nil

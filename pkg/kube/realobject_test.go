@@ -48,6 +48,7 @@ func TestRealNodeNetwork(t *testing.T) {
 
 	spec := order.Spec{Mode: order.Operator, Families: []eni.Family{eni.IPv4}, Slots: 16, Boot: "boot",
 		Pool: pool.Config{Multiple: 1, MaxAllocate: 110, Scale: scale.Config{Batch: 16}}}
+	spec.Waiting = 1
 	asks := order.Asks{WaitingSince: time.Unix(1_800_000_000, 0), Handover: &order.Handover{Tokens: []string{"token"}}}
 	none, _ := o.Newest()
 	made, err := o.Write(t.Context(), none, spec, asks)
@@ -60,7 +61,7 @@ func TestRealNodeNetwork(t *testing.T) {
 	c.do(t, admin.Get(t.Context(), client.ObjectKey{Name: here}, &is))
 	is.Status.Revision, is.Status.Mode = 7, crd.Operator
 	c.do(t, admin.Status().Update(t.Context(), &is))
-	spec.Release = []netip.Prefix{netip.MustParsePrefix("10.0.0.9/32"), netip.MustParsePrefix("10.0.1.16/28")}
+	spec.Waiting, spec.Release = 0, []netip.Prefix{netip.MustParsePrefix("10.0.0.9/32"), netip.MustParsePrefix("10.0.1.16/28")}
 	if _, err := o.Write(t.Context(), made, spec, order.Asks{}); !errors.Is(err, order.ErrConflict) {
 		t.Fatalf("a write from an older copy: %v", err)
 	}

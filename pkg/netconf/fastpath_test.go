@@ -80,7 +80,7 @@ func TestOthersKeepPacketsFromTheFastPath(t *testing.T) {
 			[]string{"table filter of iptables-legacy is in use", "there are IPsec policies (ip xfrm policy)", "IPVS serves addresses", "bpf programs hang at hooks of netfilter"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, tt.others.Obstacles()); diff != "" {
+			if diff := cmp.Diff(tt.want, tt.others.Causes()); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -110,7 +110,7 @@ func TestDeepChainsAreFollowedOnce(t *testing.T) {
 			}
 			o.Chains[0].Hook = "forward"
 			o.Chains = append(o.Chains, OthersChain{Table: "ip filter", Name: name(levels), Rules: []OthersRule{tt.last}})
-			if diff := cmp.Diff(tt.want, o.Obstacles()); diff != "" {
+			if diff := cmp.Diff(tt.want, o.Causes()); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -141,7 +141,7 @@ func TestBaseChainsShareWhatIsBehindThem(t *testing.T) {
 			[]string{"rule 1 of chain dropping of inet f could decide about pods' packets"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, Others{Chains: tt.chains}.Obstacles()); diff != "" {
+			if diff := cmp.Diff(tt.want, Others{Chains: tt.chains}.Causes()); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -73,10 +73,10 @@ const (
 	Returns
 )
 
-// Obstacles returns what keeps packets from the fast path, for people; nothing if
+// Causes returns what keeps packets from the fast path, for people; nothing if
 // all that others have lets every packet of an established connection pass and
 // does nothing else to it.
-func (o Others) Obstacles() []string {
+func (o Others) Causes() []string {
 	var list []string
 	walk := newPolicyWalk(o.Chains)
 	for i, c := range o.Chains {

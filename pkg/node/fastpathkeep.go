@@ -193,7 +193,7 @@ func (f *FastPath) look(ctx context.Context, generation fastpath.Generation) ([]
 	if err != nil {
 		return nil, err
 	}
-	if causes := others.Obstacles(); len(causes) > 0 {
+	if causes := others.Causes(); len(causes) > 0 {
 		return causes, nil
 	}
 	if f.path == nil {

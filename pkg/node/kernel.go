@@ -140,6 +140,3 @@ func (n Node) Occupancy(ctx context.Context) (netconf.Occupancy, error) {
 	defer h.Close()
 	return h.Occupancy(n.Now(), func(k eni.Key) bool { return owners[k] })
 }
-
-// Settle fills in what the settings leave to the node: the packet filter.
-func Settle(s *ipam.Settings, anyFirewall bool) error { return chooseFirewall(s, anyFirewall) }

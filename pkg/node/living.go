@@ -175,7 +175,7 @@ func (n Node) pendingPods() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	announced, err := n.Cache.Waiters(n.Now())
+	announced, err := n.Cache.PendingADDs(n.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func (n Node) Load(ctx context.Context, inv inventory.Inventory) ([]string, erro
 // complete fills in what only the node knows.
 func (n Node) complete(inv inventory.Inventory) (ipam.State, error) {
 	s := inv.State
-	if err := chooseFirewall(&s.Settings, inv.AnyFirewall); err != nil {
+	if err := ChooseFirewall(&s.Settings, inv.AnyFirewall); err != nil {
 		return s, err
 	}
 	h, err := host.New()

@@ -181,9 +181,9 @@ func withoutIPv6(s *ipam.State) *ipam.State {
 // errNoIPv6 is the answer to settings that ask for what the kernel does not have.
 var errNoIPv6 = errors.New("families: ipv6 can't be had: this kernel has no IPv6 (ipv6.disable=1 on its command line); use [ipv4]")
 
-// chooseFirewall fills in the packet filter where either will do, and refuses what can't work
+// ChooseFirewall fills in the packet filter where either will do, and refuses what can't work
 // on this node.
-func chooseFirewall(s *ipam.Settings, either bool) error {
+func ChooseFirewall(s *ipam.Settings, either bool) error {
 	if slices.Contains(s.Families, eni.IPv6) && !host.HasIPv6() {
 		return errNoIPv6
 	}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/enipool/enipool/pkg/filelock"
 	"golang.org/x/sys/unix"
@@ -39,7 +38,8 @@ func agentName(h filelock.Holder) string {
 // AgentLock is the file that an agent locks for as long as it keeps the node.
 func (c Cache) AgentLock() string { return c.Path + ".agent" }
 
-// Agent tells whether an agent keeps the node, and its process. Where the lock can't be opened it
+// Agent tells whether an agent keeps the node, and its process. It shares the lock for a moment, so
+// that who wants it alone takes it by filelock.TakeAlone. Where the lock can't be opened it
 // says that none does.
 func (c Cache) Agent() (agent filelock.Holder, running bool) {
 	fd, err := unix.Open(c.AgentLock(), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -78,27 +78,11 @@ func (c Cache) WithoutAgent(fn func() error) error {
 		return &fs.PathError{Op: "open", Path: c.AgentLock(), Err: err}
 	}
 	defer unix.Close(fd)
-	switch err := c.lockOutAgents(fd); {
+	switch err := filelock.TakeAlone(fd, cmp.Or(c.LockTimeout, DefaultLockTimeout)); {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		return &AgentError{Agent: filelock.HolderOf(c.AgentLock())}
 	case err != nil:
 		return fmt.Errorf("lock %s: %w", c.AgentLock(), err)
 	}
 	return fn()
-}
-
-// lockOutAgents takes the agent's lock, or returns EWOULDBLOCK if an agent has it. Agent shares
-// the lock for a moment: as long as it can be shared no agent has it, and it is tried again.
-func (c Cache) lockOutAgents(fd int) error {
-	deadline := time.Now().Add(cmp.Or(c.LockTimeout, DefaultLockTimeout))
-	for {
-		if err := lockFile(fd, unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
-			return err
-		}
-		if err := lockFile(fd, unix.LOCK_SH|unix.LOCK_NB); err != nil || time.Now().After(deadline) {
-			return cmp.Or(err, error(unix.EWOULDBLOCK))
-		}
-		_ = lockFile(fd, unix.LOCK_UN)
-		time.Sleep(time.Millisecond)
-	}
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-func watch(t *testing.T, c Cache) *Watch {
+// watch begins a watch, which ends with the test.
+func watch(t *testing.T, begin func() (*Watch, error)) *Watch {
 	t.Helper()
-	w, err := c.Watch()
+	w, err := begin()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func mustPick(t *testing.T, c Cache, name string) {
 
 func TestAWatchWakesOnUpdateAndOnReplace(t *testing.T) {
 	c := newCache(t, pool(3))
-	w := watch(t, c)
+	w := watch(t, c.Watch)
 	mustPick(t, c, "a")
 	<-w.C
 	put(t, c, pool(4))
@@ -47,7 +48,7 @@ func TestAWatchWakesOnUpdateAndOnReplace(t *testing.T) {
 
 func TestAWatchSeesTheFirstFile(t *testing.T) {
 	c := Cache{Path: filepath.Join(t.TempDir(), "node.cache")}
-	w := watch(t, c)
+	w := watch(t, c.Watch)
 	put(t, c, pool(3))
 	<-w.C
 }
@@ -63,7 +64,7 @@ func TestAWatchKnowsAPathHoweverItIsWritten(t *testing.T) {
 			dir := t.TempDir()
 			t.Chdir(dir)
 			c := Cache{Path: write(dir)}
-			w := watch(t, c)
+			w := watch(t, c.Watch)
 			put(t, c, pool(3))
 			<-w.C
 		})
@@ -73,7 +74,7 @@ func TestAWatchKnowsAPathHoweverItIsWritten(t *testing.T) {
 // TestAChangeBeforeTheWaitIsNotLost: Watch, look, change by another, wait.
 func TestAChangeBeforeTheWaitIsNotLost(t *testing.T) {
 	c := newCache(t, pool(200))
-	w := watch(t, c)
+	w := watch(t, c.Watch)
 	done := make(chan error, 1)
 	go func() {
 		for i := range 200 {
@@ -108,7 +109,7 @@ func TestLookingWakesNobody(t *testing.T) {
 	if err := all.Add(dir); err != nil {
 		t.Fatal(err)
 	}
-	w := watch(t, c)
+	w := watch(t, c.Watch)
 	get(t, c)
 	if err := c.Update(t.Context(), nothing); err != nil {
 		t.Fatal(err)
@@ -127,7 +128,7 @@ func TestLookingWakesNobody(t *testing.T) {
 	}
 	select {
 	case <-w.C:
-		t.Error("looking woke the waiter")
+		t.Error("looking woke who waits")
 	default:
 	}
 }

@@ -10,25 +10,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-func watchAll(t *testing.T, c Cache) *Watch {
-	t.Helper()
-	w, err := c.WatchAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return w
-}
-
 // Here too a wake that does not come hangs the test.
 
 func TestTheAgentWakesWhenAnAddComesAndGoes(t *testing.T) {
 	c := newCache(t, pool(3))
-	w := watchAll(t, c)
+	w := watch(t, c.WatchAll)
 	mustPick(t, c, "a")
 	<-w.C
 	one := announce(t, c, owner("b"), SinceBoot()+time.Minute)
@@ -39,7 +25,7 @@ func TestTheAgentWakesWhenAnAddComesAndGoes(t *testing.T) {
 	<-w.C
 	announce(t, c, owner("c"), SinceBoot()+time.Minute)
 	<-w.C
-	// The folder may be removed, and come back with the next waiter.
+	// The folder may be removed, and come back with the next pending ADD.
 	if err := os.RemoveAll(c.pendingDir()); err != nil {
 		t.Fatal(err)
 	}
@@ -55,18 +41,18 @@ func TestTheAgentWakesWhenAnAddComesAndGoes(t *testing.T) {
 	}
 }
 
-func TestTheAgentSeesTheFirstWaiterWithoutACache(t *testing.T) {
+func TestTheAgentSeesTheFirstPendingADDWithoutACache(t *testing.T) {
 	c := Cache{Path: filepath.Join(t.TempDir(), "node.cache")}
-	w := watchAll(t, c)
+	w := watch(t, c.WatchAll)
 	announce(t, c, owner("a"), SinceBoot()+time.Minute)
 	<-w.C
 }
 
-// TestWaitersWakeNoADDAndLookingNobody: each ADD that comes would otherwise wake
+// TestPendingADDsWakeNoADDAndLookingNobody: each ADD that comes would otherwise wake
 // all that wait, and an agent that looks would wake itself.
-func TestWaitersWakeNoADDAndLookingNobody(t *testing.T) {
+func TestPendingADDsWakeNoADDAndLookingNobody(t *testing.T) {
 	c := newCache(t, pool(3))
-	add := watch(t, c)
+	add := watch(t, c.Watch)
 	for i := range 10 {
 		w := announce(t, c, owner(fmt.Sprint(i)), SinceBoot()+time.Minute)
 		if i > 0 {
@@ -83,7 +69,7 @@ func TestWaitersWakeNoADDAndLookingNobody(t *testing.T) {
 	default:
 	}
 
-	agent := watchAll(t, c)
+	agent := watch(t, c.WatchAll)
 	if got := waiting(t, c, SinceBoot()); got != "0" || c.Why() != "no room" {
 		t.Errorf("%q wait, %q", got, c.Why())
 	}

@@ -42,6 +42,7 @@ type agent struct {
 	idle     int32
 	without  int           // slots that it was asked to do without
 	told     time.Duration // when the object said how many last
+	untold   bool          // the store was put back, and it has not written since
 }
 
 func newAgent(w *world, name string, conf pool.Config) *agent {
@@ -101,6 +102,9 @@ func (a *agent) tick(ctx context.Context) {
 		links[e.ID] = eni.Interface{ID: e.ID, Index: e.Index, Device: fmt.Sprint("eth", e.Index), MTU: 1500, V4: e.V4}
 	}
 	c := order.Adopt(a.book, a.head, a.boot, v)
+	if a.untold {
+		c = order.Changes{}
+	}
 	if err := c.Apply(a.book, order.Node{Links: links}, now); err != nil {
 		a.w.complain("%s adopts: %v", a.name, err)
 	}
@@ -178,8 +182,8 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 	} else {
 		next.Release, next.ReleaseInterfaces = nil, nil
 	}
-	if order.Stale(a.head, v.Status) {
-		next = order.Seen(v, a.head)
+	if order.Stale(a.head, v.Status) || a.untold {
+		next = order.Seen(a.book, v, a.head)
 	}
 	return next
 }
@@ -231,6 +235,7 @@ func (a *agent) send(ctx context.Context, next order.Spec, withdrawn []netip.Pre
 	if err != nil {
 		return
 	}
+	a.untold = false
 	if object.Spec.IdleSlots != a.seen.Spec.IdleSlots {
 		a.told = now
 	}
@@ -256,6 +261,21 @@ func (a *agent) restart(boots bool) {
 		a.book = &ipam.State{Settings: a.book.Settings, ENIs: a.book.ENIs}
 		a.head, a.boot = 0, fmt.Sprint("boot-", a.started+1)
 	}
+}
+
+// reads takes in what the store has, as a watch does that began again: a store that was put back counts too.
+func (a *agent) reads(ctx context.Context) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n, err := a.w.store.ReadNode(ctx, a.name)
+	if err != nil || a.seen == nil || n.UID != a.seen.UID {
+		a.seen = nil
+		return
+	}
+	if !isNewer(n, a.seen) && n.ResourceVersion != a.seen.ResourceVersion || n.Generation < a.seen.Generation || n.Status.Revision < a.seen.Status.Revision {
+		a.untold = a.head > 0
+	}
+	a.seen = n
 }
 
 // violation says which address pods have or may get that is not on an ENI of the node.

@@ -52,7 +52,7 @@ func (t *term) beginJob(granted *ticket) {
 }
 
 func (t *term) newJob(node *member, view order.View, p planned, granted *ticket, now order.Moment) *job {
-	j := &job{Step: p.Step, Wish: p.Wish, token: p.token, began: now.Mono, ticket: granted, member: node}
+	j := &job{Step: p.Step, Request: p.Request, token: p.token, began: now.Mono, ticket: granted, member: node}
 	if j.Do == pool.Release {
 		j.prefixes = node.term.Unassignable(view.Status)[j.ENI]
 		node.term.Asked(view.Status, j.prefixes...)
@@ -74,7 +74,7 @@ func (t *term) shareRoom(node *member, step *pool.Step, now time.Duration) bool 
 	}
 	// What is under way to one of them is part of what is shared, or it would be served twice.
 	var waiting []*member
-	sum, supply := 0, s.forPlacement(t.goalsIn(step.Subnet)).Room()
+	sum, supply := 0, s.forPlacement(t.targetsIn(step.Subnet)).Room()
 	for _, other := range t.members {
 		if n := other.wantsIn(step.Subnet) + other.comingFrom(step.Subnet); n > 0 && other.view.Spec.Waiting > 0 {
 			waiting = append(waiting, other)
@@ -102,7 +102,7 @@ func (t *term) shareRoom(node *member, step *pool.Step, now time.Duration) bool 
 	}
 	why := pool.Cause{Kind: pool.SubnetFull, Object: step.Subnet, Next: now + firstPause, Words: fmt.Sprintf("pods of other nodes wait for what subnet %s has left", step.Subnet)}
 	if step.Do == pool.Create {
-		node.noNew = why
+		node.pauses[attemptOf(*step)] = pause{until: why.Next, why: why}
 	} else {
 		node.noMore[step.ENI] = why
 	}
@@ -138,8 +138,14 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 		t.hasRoom(s, now.Mono)
 	}
 	if out.err == nil {
-		node.noteProgress(true, pool.Cause{}, now.Mono)
+		node.noteProgress(j.Step, true, pool.Cause{}, now.Mono)
 		return
+	}
+	if j.ticket.unsent {
+		if errors.Is(out.err, cloud.ErrUnknown) {
+			node.unsure[j.ENI] = now.Mono // requests of it that were sent before
+		}
+		return // its last one was not, so the cloud has refused nothing
 	}
 	why := node.noteRefused(j, out.err, now.Mono)
 	if errors.Is(out.err, cloud.ErrThrottled) {
@@ -153,7 +159,7 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 	if errors.Is(out.err, cloud.ErrNotFound) {
 		node.unsure[j.ENI] = now.Mono - t.o.Lease.Settle // only a describe tells
 	}
-	node.noteProgress(len(out.addrs) > 0, why, now.Mono)
+	node.noteProgress(j.Step, len(out.addrs) > 0, why, now.Mono)
 }
 
 // hasRoom takes in that a subnet has something again: it is tried at once by those whose pods wait for that.

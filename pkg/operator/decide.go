@@ -32,7 +32,9 @@ type input struct {
 	unsure   []string // tokens of ENIs that may have been made
 	describe time.Time
 	observe  bool
-	reclaim  int // idle slots that the node is asked for
+	reclaim  int           // idle slots that the node is asked for
+	before   *order.Status // what the status was before the object was put back, nil if it was not
+	untold   bool          // the spec is one that was put back: what the agent wants now it has not written yet
 }
 
 // decision is what follows.
@@ -56,6 +58,7 @@ func (in input) decide() (decision, error) {
 	if !in.term.Led(view.Status) {
 		return decision{}, errLater
 	}
+	view = in.restored(view)
 	if in.limits != (eni.Limits{}) {
 		view.Status.Limits = in.limits
 	}
@@ -65,10 +68,12 @@ func (in input) decide() (decision, error) {
 	if in.shown != nil && in.shown.view.Err == nil && in.limits != (eni.Limits{}) {
 		view.Status = in.learn(view)
 	}
-	if !in.observe && in.network.DeletionTimestamp == nil {
-		view.Status = in.accept(view)
+	if !in.untold {
+		if !in.observe && in.network.DeletionTimestamp == nil {
+			view.Status = in.accept(view)
+		}
+		view.Status = in.handOver(view)
 	}
-	view.Status = in.handOver(view)
 	next := in.network.DeepCopy()
 	next.Status.Write(view.Status)
 	in.tell(next, view)
@@ -79,7 +84,7 @@ func (in input) decide() (decision, error) {
 
 // learn returns the status with what the describe shows.
 func (in input) learn(view order.View) order.Status {
-	if !in.term.Lease.MayDescribe(in.shown.began.Mono, in.term.Acquired) {
+	if !in.term.Lease.MayDescribe(in.shown.began.Mono, in.term.Acquired) || !in.term.Knows(view, in.now, in.shown.began) {
 		return view.Status
 	}
 	for _, e := range in.shown.attachedNew(view.Status) {
@@ -108,12 +113,15 @@ func (in input) learn(view order.View) order.Status {
 // bump gives a changed status its numbers.
 func (in input) bump(view order.View, next order.Status) order.Status {
 	next.Epoch = max(next.Epoch, in.term.Epoch)
-	next.Revision = max(view.Status.Revision, view.Spec.SeenRevision) + 1
+	next.Revision = order.NextRevision(view)
 	return next
 }
 
 // accept returns the status with what goes back. What an earlier leader accepted is taken over first.
 func (in input) accept(view order.View) order.Status {
+	if order.IsBehind(view) {
+		return view.Status // with another revision the agent would take it for one of now
+	}
 	view.Status, _ = in.term.Accept(view)
 	if len(view.Status.Releasing)+len(view.Status.LeavingInterfaces) > 0 {
 		view.Status, _ = in.term.Take(view)
@@ -148,20 +156,19 @@ func (in input) hasJoined() bool {
 	if in.shown == nil || in.shown.view.Err != nil || in.limits == (eni.Limits{}) || in.busy || in.shown.began.Mono < in.joined+in.term.Lease.Settle {
 		return false
 	}
-	return len(in.shown.unfinished(in.network.Spec.Handover)) == 0
+	return len(in.shown.unfinished(handoverOf(in.network))) == 0
 }
 
 // takeOver accepts what the agent had begun to release, whose calls may still be under way, and makes the operator the one who calls.
 func (in input) takeOver(view order.View) order.Status {
 	next := view.Status
-	if h := in.network.Spec.Handover; h != nil {
-		in.term.Asked(view.Status, in.shown.releases(next, h)...)
-		next.Releasing = append(slices.Clone(next.Releasing), in.shown.releases(next, h)...)
-		next.LeavingInterfaces = slices.Clone(next.LeavingInterfaces)
-		for _, id := range h.ReleaseInterfaces {
-			if hasENI(next, id) && !slices.Contains(next.LeavingInterfaces, id) {
-				next.LeavingInterfaces = append(next.LeavingInterfaces, id)
-			}
+	h := handoverOf(in.network)
+	in.term.Asked(view.Status, in.shown.releases(next, h)...)
+	next.Releasing = append(slices.Clone(next.Releasing), in.shown.releases(next, h)...)
+	next.LeavingInterfaces = slices.Clone(next.LeavingInterfaces)
+	for _, id := range h.ReleaseInterfaces {
+		if hasENI(next, id) && !slices.Contains(next.LeavingInterfaces, id) {
+			next.LeavingInterfaces = append(next.LeavingInterfaces, id)
 		}
 	}
 	next.Mode = order.Operator

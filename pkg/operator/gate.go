@@ -22,48 +22,50 @@ type Gate struct {
 	budget  *quota.Budget
 	queue   *quota.Queue
 	born    time.Time
-	mayCall func() error // why no job may send a request now (S6)
-	wake    func()       // has the loop look at the queue
-	fresh   map[string][]quota.Wish
-	begun   map[string][]*pending // by node
-	idle    time.Time             // when nothing was left that could have been sent
+	mayCall func() error    // why no request may be sent now (S6)
+	stop    <-chan struct{} // closed when none will be sent any more
+	wake    func()          // has the loop look at the queue
+	fresh   map[string][]quota.Request
+	begun   map[string][]*pending     // by node
+	moved   map[quota.Class]time.Time // when something of the class was sent last, or nothing of it could have been
 }
 
 // pending is a request of a job that waits for its token.
 type pending struct {
-	quota.Wish
+	quota.Request
 	granted chan struct{}
 	taken   bool
 }
 
 // ticket is a job's place at the gate. One request of it is under way at a time.
 type ticket struct {
-	quota.Wish        // of the request under way
-	name       string // of the job, among all of the node
-	under      bool   // a request is under way
-	token      string // the action whose token the job came with and has not used yet
-	step       int    // number of the request
-	last       string // the action that was asked for last
+	quota.Request        // of the request under way
+	name          string // of the job, among all of the node
+	under         bool   // a request is under way
+	token         string // the action whose token the job came with and has not used yet
+	step          int    // number of the request
+	last          string // the action that was asked for last
+	unsent        bool   // that request was not sent: what came of the job says nothing of the cloud
 }
 
 type ticketKey struct{}
 
 // NewGate returns a gate, which admits nothing before an operator runs with it.
 func NewGate(c Clock) *Gate {
-	return &Gate{clock: c, fresh: map[string][]quota.Wish{}, begun: map[string][]*pending{}}
+	return &Gate{clock: c, fresh: map[string][]quota.Request{}, begun: map[string][]*pending{}}
 }
 
 // other is for actions whose bucket is not known: less than any cloud lets pass.
 var other = quota.Limit{Burst: 5, PerSecond: 1}
 
-// openTerm begins a term, with a full budget.
-func (g *Gate) openTerm(limits map[string]quota.Limit, mayCall func() error, wake func()) {
+// openTerm begins a term, with a budget that begins now. From when stop is closed on nothing is admitted.
+func (g *Gate) openTerm(budget *quota.Budget, mayCall func() error, stop <-chan struct{}, wake func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.born, g.idle = g.clock.Now(), g.clock.Now()
-	g.budget = quota.NewBudget(limits, other, 0)
+	g.born, g.moved = g.clock.Now(), map[quota.Class]time.Time{}
+	g.budget = budget
 	g.queue = quota.NewQueue(g.budget)
-	g.mayCall, g.wake = mayCall, wake
+	g.mayCall, g.stop, g.wake = mayCall, stop, wake
 	clear(g.fresh)
 	clear(g.begun)
 }
@@ -82,12 +84,30 @@ func (g *Gate) Admit(ctx context.Context, action string) error {
 	}
 	// The lease may have run out while the token was awaited, or while this process was stopped.
 	g.mu.Lock()
-	mayCall := g.mayCall
-	g.mu.Unlock()
-	return mayCall()
+	defer g.mu.Unlock()
+	err := g.mayCall()
+	if err == nil && ctx.Err() != nil {
+		err = &driver.Error{Kind: cloud.ErrUnavailable, Detail: fmt.Sprintf("%s got its token too late: %v", action, ctx.Err())}
+	}
+	if err != nil {
+		g.budget.Refund(action, g.sinceOpen())
+	}
+	if isJob {
+		if t.unsent = err != nil; t.unsent {
+			g.endRequest(t)
+		}
+	}
+	return err
 }
 
-// admitRead admits what is of no job: describes for all nodes, whose tokens nothing else takes for long, and a sweep.
+// closedFor is how long it takes until somebody looks again whether requests may be sent: the lease is renewed every two seconds.
+const closedFor = 500 * time.Millisecond
+
+// errStops is why nothing is admitted any more.
+var errStops = &driver.Error{Kind: cloud.ErrUnavailable, Detail: "this operator ends"}
+
+// admitRead admits what is of no job: describes for all nodes, whose tokens nothing else takes for long, and a sweep. While none may be
+// sent it takes no token.
 func (g *Gate) admitRead(ctx context.Context, action string) error {
 	for {
 		g.mu.Lock()
@@ -95,15 +115,23 @@ func (g *Gate) admitRead(ctx context.Context, action string) error {
 			g.mu.Unlock()
 			return &driver.Error{Kind: cloud.ErrUnavailable, Detail: "this operator does not lead"}
 		}
-		now := g.sinceOpen()
-		taken, next := g.budget.Take(action, now), g.budget.Next(action, now)
+		now, taken, pause, stop := g.sinceOpen(), false, closedFor, g.stop
+		if g.mayCall() == nil {
+			taken = g.budget.Take(action, now)
+			pause = g.budget.Next(action, now) - now
+		}
 		g.mu.Unlock()
 		if taken {
 			return nil
 		}
-		g.clock.Sleep(ctx, nil, next-now)
+		g.clock.Sleep(ctx, stop, pause)
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("no token: %w", err)
+			return &driver.Error{Kind: cloud.ErrUnavailable, Detail: fmt.Sprintf("%s got no token in time: %v", action, err)}
+		}
+		select {
+		case <-stop:
+			return errStops
+		default:
 		}
 	}
 }
@@ -119,32 +147,38 @@ func (g *Gate) awaitToken(ctx context.Context, job *ticket, action string) error
 	}
 	g.endRequest(job)
 	job.step++
-	next := &pending{Wish: job.Wish, granted: make(chan struct{})}
+	next := &pending{Request: job.Request, granted: make(chan struct{})}
 	next.Action, next.Object, next.Begun = action, fmt.Sprint(job.name, " ", job.step), true
 	g.begun[next.Node] = append(g.begun[next.Node], next)
 	g.tellQueue(next.Node)
+	stop := g.stop
 	g.mu.Unlock()
 	g.wake()
+	var err error
 	select {
 	case <-next.granted:
 	case <-ctx.Done():
+		err = &driver.Error{Kind: cloud.ErrUnavailable, Detail: fmt.Sprintf("%s got no token in time: %v", action, ctx.Err())}
+	case <-stop:
+		err = errStops
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	// Both may have happened: what is granted is under way, and ends with the job.
+	// Both may have happened: what is granted is sent.
 	if next.taken {
-		job.Wish, job.under = next.Wish, true
-		return ctx.Err()
+		job.Request, job.under = next.Request, true
+		return nil
 	}
+	job.unsent = true
 	g.begun[next.Node] = slices.DeleteFunc(g.begun[next.Node], func(other *pending) bool { return other == next })
 	g.tellQueue(next.Node)
-	return &driver.Error{Kind: cloud.ErrUnavailable, Detail: fmt.Sprintf("%s got no token in time: %v", action, ctx.Err())}
+	return err
 }
 
 // endRequest ends the request of a job that is under way. The caller holds the lock.
 func (g *Gate) endRequest(t *ticket) {
 	if t.under {
-		g.queue.Done(t.Wish)
+		g.queue.Done(t.Request)
 		t.under = false
 	}
 }
@@ -157,7 +191,7 @@ func (g *Gate) endJob(t *ticket) {
 }
 
 // setFresh replaces what a node waits for with jobs that have not begun.
-func (g *Gate) setFresh(node string, fresh []quota.Wish) {
+func (g *Gate) setFresh(node string, fresh []quota.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.fresh[node] = fresh; len(fresh) == 0 {
@@ -170,7 +204,7 @@ func (g *Gate) setFresh(node string, fresh []quota.Wish) {
 func (g *Gate) tellQueue(node string) {
 	all := slices.Clone(g.fresh[node])
 	for _, p := range g.begun[node] {
-		all = append(all, p.Wish)
+		all = append(all, p.Request)
 	}
 	if len(g.begun[node]) == 0 {
 		delete(g.begun, node)
@@ -178,33 +212,48 @@ func (g *Gate) tellQueue(node string) {
 	g.queue.Set(node, all)
 }
 
-// grantAll grants what may be sent now. It returns the jobs that begin with that, and when to call it again, 0 for not before something changes.
+// grantAll grants what may be sent now, nothing while no request may be. It returns the jobs that begin with that, and when to call it again, 0 for not before something changes.
 func (g *Gate) grantAll() (jobs []*ticket, next time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.sinceOpen()
+	if g.mayCall() != nil {
+		clear(g.moved) // nothing could have been sent
+		if _, waits := g.queue.Next(now); waits {
+			next = closedFor
+		}
+		return nil, next
+	}
+	sent := map[quota.Class]bool{}
 	for {
 		w, found := g.queue.Take(now)
 		if !found {
 			break
 		}
+		sent[w.Class] = true
 		if w.Begun {
 			g.grantBegun(w)
 			continue
 		}
-		g.fresh[w.Node] = slices.DeleteFunc(g.fresh[w.Node], func(f quota.Wish) bool { return f.Action == w.Action && f.Object == w.Object })
-		jobs = append(jobs, &ticket{Wish: w, name: w.Action + " " + w.Object, under: true, token: w.Action})
+		g.fresh[w.Node] = slices.DeleteFunc(g.fresh[w.Node], func(f quota.Request) bool { return f.Action == w.Action && f.Object == w.Object })
+		jobs = append(jobs, &ticket{Request: w, name: w.Action + " " + w.Object, under: true, token: w.Action})
 	}
-	// All that may be sent is on its way now: from here on stuckFor counts.
+	// From here on stuckFor counts for what could be sent and is not.
+	for class, held := range g.queue.Held(now) {
+		class := quota.Class(class)
+		if _, known := g.moved[class]; sent[class] || !held || !known {
+			g.moved[class] = g.clock.Now()
+		}
+	}
 	at, waits := g.queue.Next(now)
-	if g.idle = g.clock.Now(); waits {
+	if waits {
 		next = max(at-now, time.Nanosecond)
 	}
 	return jobs, next
 }
 
 // grantBegun lets a job's next request go. The caller holds the lock.
-func (g *Gate) grantBegun(w quota.Wish) {
+func (g *Gate) grantBegun(w quota.Request) {
 	for i, p := range g.begun[w.Node] {
 		if p.Object == w.Object && p.Action == w.Action {
 			p.taken = true
@@ -223,17 +272,20 @@ func (g *Gate) noteThrottled(action string, after time.Duration) {
 	g.budget.Throttled(action, g.sinceOpen(), after)
 }
 
-// stuckFor returns for how long something could have been sent and was not.
-func (g *Gate) stuckFor() time.Duration {
+// stuckFor returns for how long something of each class could have been sent and nothing was.
+func (g *Gate) stuckFor() map[quota.Class]time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	stuck := map[quota.Class]time.Duration{}
 	if g.queue == nil {
-		return 0
+		return stuck
 	}
-	if at, waits := g.queue.Next(g.sinceOpen()); !waits || at > g.sinceOpen() {
-		return 0
+	for class, held := range g.queue.Held(g.sinceOpen()) {
+		if at, known := g.moved[quota.Class(class)]; held && known {
+			stuck[quota.Class(class)] = g.clock.Now().Sub(at)
+		}
 	}
-	return g.clock.Now().Sub(g.idle)
+	return stuck
 }
 
 // Waiting returns how many jobs of each class wait for a token, and the budget by action.

@@ -16,7 +16,7 @@ import (
 // job is a call to the cloud: as a step of a plan, with what the step does not have.
 type job struct {
 	pool.Step
-	quota.Wish
+	quota.Request
 	token    string         // of Create
 	prefixes []netip.Prefix // of Release
 	moved    *move          // in the subnet

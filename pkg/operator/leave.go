@@ -7,15 +7,11 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/order"
 )
 
 // Finalizer is on each NodeNetwork, set by its agent: the object stays until the operator has seen to the node's ENIs.
 const Finalizer = "enipool.io/enis"
-
-// Sweeper is a Region that deletes the ENIs of this cluster that are attached nowhere and whose instance is gone.
-type Sweeper interface {
-	Sweep(ctx context.Context, olderThan time.Duration) (deleted []string, err error)
-}
 
 // isGoing tells whether somebody deletes the object and it waits for the operator.
 func (m *member) isGoing() bool {
@@ -37,13 +33,15 @@ func (t *term) sendOff(node *member) {
 		return
 	}
 	node.asking = true
-	instance, network, status := node.node.Instance, node.network, node.view.Status
-	ended := len(status.Releasing)+len(status.LeavingInterfaces)+len(status.Quarantined) == 0
-	seen := node.seenGone
+	instance, network, now := node.node.Instance, node.network, t.now()
+	ended, seen := node.hasEnded(now), node.seenGone
 	t.under.Go(func() {
 		ctx, cancel := context.WithTimeout(t.ctx, shortJob)
 		defer cancel()
-		state := cloud.Exists // there is no instance that could be gone
+		state := cloud.Exists
+		if instance == "" {
+			ended = true // nobody has ever called for it
+		}
 		var err error
 		if instance != "" {
 			var states map[string]cloud.State
@@ -56,6 +54,13 @@ func (t *term) sendOff(node *member) {
 		}
 		t.post(func(t *term) { t.sentOff(node, gone, err) })
 	})
+}
+
+// hasEnded tells whether no call about the node can have an effect any more: nothing that was accepted is open, and of what a late call may
+// take the time is over. No describe need show that: the next object knows of nothing.
+func (m *member) hasEnded(now order.Moment) bool {
+	s := m.view.Status
+	return len(s.Releasing)+len(s.LeavingInterfaces) == 0 && !slices.ContainsFunc(s.Quarantined, func(q order.Quarantined) bool { return m.term.QuarantineEnds(q, now) > now.Mono })
 }
 
 // sentOff takes in how that has ended.
@@ -71,33 +76,7 @@ func (t *term) sentOff(node *member, gone bool, err error) {
 		t.o.Log.Warn("an object whose node is gone stays for now", "node", node.node.Name, "error", err)
 	case gone && !node.seenGone:
 		node.seenGone = true
-	case gone && t.sweepAt == 0: // else it comes sooner: nodes that leave one after the other put it off for ever
-		t.sweepAt = now + t.o.LeakAge
+	case gone:
+		t.sweeps.ask(now + t.o.LeakAge)
 	}
-}
-
-// sweep deletes what nodes that are gone have left.
-func (t *term) sweep() {
-	region, can := t.o.Region.(Sweeper)
-	if t.sweepAt == 0 || t.now().Mono < t.sweepAt || !can {
-		return
-	}
-	t.sweepAt = 0
-	t.under.Go(func() {
-		ctx, cancel := context.WithTimeout(t.ctx, longJob)
-		defer cancel()
-		// It deletes what two sweeps have found, so that an ENI that is being made is none of it.
-		for round, more := 0, true; more; round++ {
-			deleted, err := region.Sweep(ctx, t.o.LeakAge)
-			more = round == 0 || len(deleted) > 0
-			if err != nil {
-				t.post(func(t *term) {
-					t.o.Log.Warn("a sweep failed", "error", err)
-					t.sweepAt = t.now().Mono + t.o.LeakAge
-				})
-				return
-			}
-			t.o.Clock.Sleep(ctx, nil, t.o.Lease.Settle)
-		}
-	})
 }

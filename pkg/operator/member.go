@@ -17,15 +17,17 @@ import (
 type member struct {
 	node Node
 	object
-	term   *order.Term
-	limits eni.Limits
-	shown  *shown
-	deeds  []deed
-	jobs   map[string]*job // calls under way, by what they change: an ENI, "" for one that is being made
+	term     *order.Term
+	limits   eni.Limits
+	recalled bool // limits are those that the object had at the beginning
+	shown    *shown
+	deeds    []deed
+	jobs     map[string]*job // calls under way, by what they change: an ENI, "" for one that is being made
 	refusals
 	absences
 	going
 	shares
+	backed
 
 	times
 	writing bool
@@ -33,6 +35,7 @@ type member struct {
 	noPlace pool.Cause       // why an ENI that it needs has no place
 	said    string           // what was logged last
 	next    *crd.NodeNetwork // what comes after this member
+	rival   string           // the Node that has the same instance, and had it first
 	left    bool             // the object or the instance is another one now: it goes when its calls have ended
 }
 
@@ -72,22 +75,28 @@ type waitingSince struct {
 
 // absences are ENIs that describes may show or not show against the truth.
 type absences struct {
-	removed map[string]time.Duration // by calls: until when a describe may still show it
-	lacked  map[string]int           // describes in a row that lack a detached one
-	loose   map[string]time.Duration // attached nowhere: the first describe in a row that shows it so
+	untold    absence                  // describes that told nothing of the node
+	unlimited absence                  // describes after which nothing told what the instance can carry
+	noLimits  error                    // why not
+	removed   map[string]time.Duration // by calls: until when a describe may still show it
+	lacked    map[string]absence       // detached ones that the last describe lacked
+	loose     map[string]time.Duration // attached nowhere: the first describe in a row that shows it so
 }
 
 func newMember(n Node, term *order.Term) *member {
 	return &member{node: n, term: term, jobs: map[string]*job{},
-		refusals: refusals{noMore: map[string]pool.Cause{}, stays: map[string]time.Duration{}, unsure: map[string]time.Duration{}},
-		absences: absences{removed: map[string]time.Duration{}, lacked: map[string]int{}, loose: map[string]time.Duration{}}}
+		refusals: refusals{pauses: map[attempt]pause{}, noMore: map[string]pool.Cause{}, stays: map[string]time.Duration{}, unsure: map[string]time.Duration{}},
+		absences: absences{removed: map[string]time.Duration{}, lacked: map[string]absence{}, loose: map[string]time.Duration{}}}
 }
 
 // takeCopy takes over a newer copy of the object.
 func (m *member) takeCopy(n *crd.NodeNetwork) {
 	isFirst := m.network == nil
 	isNewSpec := isFirst || m.network.Generation != n.Generation
-	m.network = n
+	m.network, m.older = n, 0
+	if n.Generation > m.putBack {
+		m.putBack = 0
+	}
 	m.view, m.wrong = crd.View(n)
 	m.takeReclaim(isFirst, isNewSpec)
 }
@@ -103,17 +112,19 @@ func (m *member) isReady() bool {
 
 // noteDescribe takes in what a describe shows.
 func (m *member) noteDescribe(last *shown, status order.Status) {
-	m.shown = last
-	if last.view.Err != nil {
+	if !m.noteTold(last) {
 		return
 	}
-	for _, e := range status.ENIs {
-		if _, there := last.findENI(e.ID); there || e.State != order.Detached {
-			delete(m.lacked, e.ID)
-			continue
-		}
-		m.lacked[e.ID]++
+	if m.shown = last; last.view.Err != nil {
+		return
 	}
+	lacked := map[string]absence{}
+	for _, e := range status.ENIs {
+		if _, there := last.findENI(e.ID); !there && e.State == order.Detached {
+			lacked[e.ID] = m.lacked[e.ID].add(last.began.Mono)
+		}
+	}
+	m.lacked = lacked
 	loose := map[string]time.Duration{}
 	for _, nic := range last.looseENIs() {
 		loose[nic.ID] = last.began.Mono
@@ -146,7 +157,7 @@ func (m *member) isLeft(id string, age, now time.Duration) bool {
 // isGone tells whether an ENI is no more, whatever the last describe shows.
 func (m *member) isGone(id string) bool {
 	_, removed := m.removed[id]
-	return removed || m.lacked[id] >= 2
+	return removed || m.lacked[id].isProof(m.term.Lease.Settle)
 }
 
 // wantsIn returns how many addresses of a subnet pods of the node wait for. While the node's status is being written its plan is
@@ -174,7 +185,7 @@ func (m *member) planFacts(subnets []pool.Subnet, now time.Duration) order.Facts
 	if m.shown == nil {
 		return facts
 	}
-	facts.Foreign = m.shown.countOthers()
+	facts.Unmanaged = m.shown.countOthers()
 	if m.noNew.Next > now {
 		facts.NoNew = m.noNew
 	}
@@ -183,6 +194,8 @@ func (m *member) planFacts(subnets []pool.Subnet, now time.Duration) order.Facts
 		call := order.ENICall{Busy: unsure, Stays: m.stays[nic.ID] > now, Kept: !nic.Ours}
 		if why := m.noMore[nic.ID]; why.Next > now {
 			call.NoMore = why
+		} else if p := m.pauses[attempt{pool.Assign, nic.ID}]; p.until > now {
+			call.NoMore = p.why
 		}
 		if j := m.jobs[nic.ID]; j != nil {
 			call.Busy = true
@@ -209,6 +222,10 @@ func (m *member) classOf(view order.View, now order.Moment) (quota.Class, time.D
 	return quota.Short, m.short
 }
 
+// longestWait is for how long pods count as waiting at most when that is read first: what an agent writes decides about its place
+// among the others, and must not decide for ever.
+const longestWait = time.Hour
+
 // waitingFrom returns since when pods wait, on this process's clock. It is worked out once for each time that the agent
 // wrote: the clocks of both may be set meanwhile.
 func (m *member) waitingFrom(now order.Moment) time.Duration {
@@ -217,7 +234,7 @@ func (m *member) waitingFrom(now order.Moment) time.Duration {
 		return cmp.Or(m.short, now.Mono)
 	}
 	if !since.Time.Equal(m.waits.wall) {
-		m.waits = waitingSince{since.Time, now.Mono - max(0, now.Wall.Sub(since.Time))}
+		m.waits = waitingSince{since.Time, now.Mono - min(max(0, now.Wall.Sub(since.Time)), longestWait)}
 	}
 	return m.waits.mono
 }
@@ -248,6 +265,9 @@ func (m *member) isBusy() bool { return len(m.jobs) > 0 }
 // describeDue returns when only a describe can tell what is next for the node, and whether there is such a time.
 func (m *member) describeDue(view order.View, now order.Moment) (at time.Duration, is bool) {
 	settle := m.term.Lease.Settle
+	if m.untold.describes > 0 {
+		return m.untold.last + m.untold.pause(settle), true
+	}
 	wants := func(t time.Duration) {
 		if !is || t < at {
 			at, is = t, true
@@ -256,11 +276,23 @@ func (m *member) describeDue(view order.View, now order.Moment) (at time.Duratio
 	if m.shown == nil {
 		return m.term.Acquired + settle, true
 	}
+	switch {
+	case m.limits != (eni.Limits{}):
+	case m.unlimited.describes > 0:
+		wants(m.unlimited.last + m.unlimited.pause(settle))
+	default: // there was no time for it in the last describe
+		wants(m.shown.began.Mono + together)
+	}
 	again := m.shown.began.Mono + settle
+	if lacked, is := m.term.DescribeAgain(); is {
+		wants(max(lacked, again))
+	}
 	for _, since := range m.unsure {
 		wants(since + settle)
 	}
-	if view.Spec.SeenRevision > view.Status.Revision {
+	if at := m.term.KnownFrom(); order.IsBehind(view) && at > 0 {
+		wants(max(at, m.shown.began.Mono+time.Second))
+	} else if order.IsBehind(view) {
 		wants(again)
 	}
 	if view.Status.Mode == order.Joining {
@@ -268,7 +300,11 @@ func (m *member) describeDue(view order.View, now order.Moment) (at time.Duratio
 	}
 	// A quarantine ends by a describe that begins after it.
 	for _, q := range view.Status.Quarantined {
-		wants(max(now.Mono+q.Until.Sub(now.Wall), m.shown.began.Mono+time.Second))
+		if until := m.term.QuarantineEnds(q, now); until > m.shown.began.Mono {
+			wants(max(until, m.shown.began.Mono+time.Second))
+		} else {
+			wants(again) // it has lacked the address
+		}
 	}
 	for _, e := range view.Status.ENIs {
 		if e.State == order.Detached {

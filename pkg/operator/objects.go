@@ -35,6 +35,12 @@ type Objects interface {
 	CreateSubnet(ctx context.Context, s *crd.Subnet) (*crd.Subnet, error)
 }
 
+// Watcher is an Objects that knows whether its watch works.
+type Watcher interface {
+	// Silent returns since when Watch could tell of no changes and why, or nil while it can.
+	Silent() (since time.Time, why error)
+}
+
 // The errors of Objects that the operator tells apart.
 var (
 	ErrConflict = errors.New("another version is there")
@@ -103,4 +109,7 @@ type Lead struct {
 	Renewed func() time.Time
 	// Number writes the term's epoch on the lease, with the lease's resourceVersion.
 	Number func(ctx context.Context, epoch int64) error
+	// Held ends when the lease may be another's, and with it all that is under way. What Run's own context ends is a term whose
+	// lease is held on for as long as Run takes: what was sent gets its answer. nil: both are one.
+	Held context.Context
 }

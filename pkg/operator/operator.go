@@ -63,41 +63,63 @@ func New(options Options) (*Operator, error) {
 	return &Operator{o: options, wake: make(chan struct{}, 1)}, nil
 }
 
-// Run leads a term, until ctx ends or the term can't go on. Nothing is sent to the cloud any more when it returns, and what is under
-// way ends with ctx.
+// Run leads a term, until ctx ends or the term can't go on. From when ctx ends nothing more is sent to the cloud; what is under
+// way has the time of a request to end and to be written down, unless lead.Held ends before.
 func (o *Operator) Run(ctx context.Context, lead Lead) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, end := context.WithCancelCause(ctx)
+	held := lead.Held
+	if held == nil {
+		held = ctx
+	}
+	held, cancel := context.WithCancel(held)
 	var under sync.WaitGroup
 	defer under.Wait()
 	defer cancel()
+	defer end(nil)
 	all, err := o.o.Objects.ReadAll(ctx)
 	if err != nil {
 		return fmt.Errorf("read the cluster's objects: %w", err)
 	}
-	// Leaders are numbered above all that the objects show: a lease that was deleted begins at nothing again.
-	var epochs []int64
+	last := lead.Epoch
 	for _, n := range all.Networks {
-		epochs = append(epochs, n.Status.Epoch)
+		last = max(last, n.Status.Epoch)
 	}
-	epoch := order.NextEpoch(lead.Epoch, epochs...)
+	epoch := nextEpoch(last, o.o.Clock.Now())
 	if err := lead.Number(ctx, epoch); err != nil {
 		return fmt.Errorf("write epoch %d on the lease: %w", epoch, err)
 	}
 	o.mu.Lock()
 	o.inbox, o.turned, o.oldest = nil, o.o.Clock.Now(), time.Time{}
 	o.mu.Unlock()
-	t := &term{Operator: o, lead: lead, epoch: epoch, ctx: ctx, under: &under, members: map[string]*member{}, nodes: map[string]Node{},
+	t := &term{Operator: o, lead: lead, epoch: epoch, ctx: held, stop: ctx, end: end, under: &under, claims: map[string]*member{}, members: map[string]*member{}, nodes: map[string]Node{},
 		subnets: map[string]*subnet{}, dirty: map[string]bool{}, running: map[*job]bool{}, starved: map[string]time.Duration{}}
-	o.o.Gate.openTerm(o.limits(), t.mayCall, o.nudge)
+	t.sweeps.at = firstSweep
+	o.o.Gate.openTerm(budgetOf(o.limits(), last > 0), t.mayCall, ctx.Done(), o.nudge)
+	defer context.AfterFunc(ctx, o.nudge)()
 	t.takeAll(all)
 	under.Go(func() {
-		o.o.Objects.Watch(ctx, func(e Event) { o.post(func(t *term) { t.takeEvent(e) }) })
+		o.o.Objects.Watch(held, func(e Event) { o.post(func(t *term) { t.takeEvent(e) }) })
 	})
 	t.loop()
 	o.mu.Lock()
 	o.turned, o.oldest = time.Time{}, time.Time{}
 	o.mu.Unlock()
 	return context.Cause(ctx)
+}
+
+// nextEpoch returns the number of a term: above all that the lease and the objects show, and not below the time in seconds. A lease that was
+// deleted, or put back from a backup, begins at an old number again, and of a term in which nothing was written no object has the number:
+// the number of such a term must not come twice.
+func nextEpoch(last int64, now time.Time) int64 { return order.NextEpoch(last, now.Unix()) }
+
+// budgetOf returns the budget that a term begins with. Where there was a term before it begins with nothing: the leader of that one may have
+// used all that the account lets pass at once a moment ago, and nobody knows. While the leader waits for the first describe that it may go by a
+// part comes in; what the two send is together never more than the account's share, however often they take turns.
+func budgetOf(limits map[string]quota.Limit, again bool) *quota.Budget {
+	if again {
+		return quota.NewEmptyBudget(limits, other, 0)
+	}
+	return quota.NewBudget(limits, other, 0)
 }
 
 // limits returns the part of the account's buckets that the operator takes.
@@ -144,8 +166,16 @@ func (o *Operator) Healthy() error {
 	case !oldest.IsZero() && now.Sub(oldest) >= unhealthy:
 		return fmt.Errorf("a call to the cloud has not ended since %s", oldest.Format(time.RFC3339))
 	}
-	if d := o.o.Gate.stuckFor(); d >= unhealthy {
-		return fmt.Errorf("a call that may be made has waited for %s", d)
+	for class, d := range o.o.Gate.stuckFor() {
+		// Calls that no pod waits for may have to wait for others of their kind, each for as long as a call may take.
+		if most := unhealthy + longJob; d >= most || class == quota.Starving && d >= unhealthy {
+			return fmt.Errorf("a call that may be made has waited for %s, class %s", d, class)
+		}
+	}
+	if w, can := o.o.Objects.(Watcher); can {
+		if since, err := w.Silent(); err != nil && now.Sub(since) >= unhealthy {
+			return fmt.Errorf("the API server has told of no changes since %s: %w", since.Format(time.RFC3339), err)
+		}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package operator
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -26,7 +27,7 @@ func (t *term) takePlaces(s seen) {
 		known.place, known.lacking, known.began, known.wrote = p, 0, s.began.Mono, false
 		known.forgetMoves()
 		known.emptied.is = known.emptied.is && known.wasEmpty()
-		placed := known.forPlacement(t.goalsIn(p.ID))
+		placed := known.forPlacement(t.targetsIn(p.ID))
 		known.state = known.state.Described(s.began.Mono, placed.Room(), placed.IsolateBelow)
 	}
 	for id, known := range t.subnets {
@@ -50,8 +51,12 @@ func (t *term) takeSubnet(object *crd.Subnet, deleted bool) {
 		b = s.object.ResourceVersion
 	}
 	if cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) <= 0 && s.object != nil && s.object.UID == object.UID && !deleted {
+		if s.older = object; a == b {
+			s.older = nil
+		}
 		return
 	}
+	s.older = nil
 	changed := s.object == nil || deleted || s.object.Generation != object.Generation
 	if s.object = object; deleted {
 		s.object = nil
@@ -61,11 +66,11 @@ func (t *term) takeSubnet(object *crd.Subnet, deleted bool) {
 	}
 }
 
-// goalsIn returns how much the ENIs of all nodes in a subnet are still to get.
-func (t *term) goalsIn(id string) (list []placement.Goal) {
+// targetsIn returns how much the ENIs of all nodes in a subnet are still to get.
+func (t *term) targetsIn(id string) (list []placement.Target) {
 	for _, node := range t.members {
 		if node.isKnown() {
-			list = append(list, goalsOf(node.view, id)...)
+			list = append(list, targetsOf(node.view, id)...)
 		}
 	}
 	return list
@@ -77,7 +82,7 @@ func (t *term) poolSubnets(node *member, now time.Duration) (list []pool.Subnet)
 	who := placement.Node{Zone: node.node.Zone, Labels: node.node.Labels}
 	for _, id := range slices.Sorted(maps.Keys(t.subnets)) {
 		if s := t.subnets[id]; s.place.ID != "" {
-			list = append(list, forPlan(s.forPlacement(t.goalsIn(id)), who, now))
+			list = append(list, forPlan(s.forPlacement(t.targetsIn(id)), who, now))
 		}
 	}
 	if node.shown == nil {
@@ -94,15 +99,27 @@ func (t *term) poolSubnets(node *member, now time.Duration) (list []pool.Subnet)
 // choosePlace gives a new ENI its subnet, and returns why it has none.
 func (t *term) choosePlace(node *member, view order.View, step *pool.Step, now order.Moment) pool.Cause {
 	var all []placement.Subnet
+	var barred pool.Cause // of the subnets that refused this node an ENI lately, the one that is tried first
 	for id, s := range t.subnets {
-		if s.place.ID != "" {
-			all = append(all, s.forPlacement(t.goalsIn(id)))
+		p := node.pauses[attempt{pool.Create, id}]
+		switch {
+		case s.place.ID == "":
+		case p.until <= now.Mono:
+			all = append(all, s.forPlacement(t.targetsIn(id)))
+		case s.place.Zone == node.node.Zone && (!barred.Is() || p.until < barred.Next):
+			barred = p.why
 		}
 	}
 	secondaries := cmp.Or(step.V4, step.V6)
 	partial := view.Spec.Pool.Mode != pool.Burstable || view.Spec.Pool.Partial
-	chosen, refused := placement.Choose(placement.Node{Zone: node.node.Zone, Labels: node.node.Labels}, placement.Wish{Secondaries: secondaries, Partial: partial}, all, now.Mono)
+	chosen, refused := placement.Choose(placement.Node{Zone: node.node.Zone, Labels: node.node.Labels}, placement.NewENI{Secondaries: secondaries, Partial: partial}, all, now.Mono)
 	// Fewer addresses than asked for are fine for a pool that fills up later.
+	switch refused.Why {
+	case placement.NoSubnet, placement.SubnetFull:
+		if barred.Is() {
+			return barred
+		}
+	}
 	switch refused.Why {
 	case placement.NoSubnet:
 		return pool.Cause{Kind: pool.NoSubnet, Words: refused.Message}
@@ -138,7 +155,7 @@ func (t *term) tellSubnet(s *subnet) {
 			}
 		}
 	}
-	next, changed := s.tell(s.forPlacement(t.goalsIn(s.object.Name)), counts, t.now())
+	next, changed := s.tell(s.forPlacement(t.targetsIn(s.object.Name)), counts, t.now())
 	if !changed {
 		return
 	}
@@ -152,6 +169,10 @@ func (t *term) writeSubnet(s *subnet, write func(context.Context) (*crd.Subnet, 
 		defer cancel()
 		written, err := write(ctx)
 		t.post(func(t *term) {
+			if errors.Is(err, ErrConflict) && s.older != nil {
+				s.object, s.older = s.older, nil // the store was put back: what the watch told last is what there is
+				t.dirtyAll()
+			}
 			if err != nil {
 				return // the watch tells of another version, and the next describe writes it
 			}

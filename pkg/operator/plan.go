@@ -12,35 +12,34 @@ import (
 // planned is a step with its place in the queue.
 type planned struct {
 	pool.Step
-	quota.Wish
+	quota.Request
 	token string
 }
 
 // plan returns the calls that may be made for a node as its object says, and why an ENI that it needs has no place.
 func (t *term) plan(node *member, view order.View, now order.Moment) (list []planned, noPlace pool.Cause) {
-	if t.o.Observe || !node.isReady() || view.Status.Epoch > t.epoch {
+	if t.o.Observe || !node.isReady() || view.Status.Epoch > t.epoch || order.IsBehind(view) { // an object that is older than what the node has seen
 		return nil, noPlace
 	}
 	// What was under way when a release was accepted ends in Leaving too; nothing new begins there.
-	if now.Mono >= node.until {
-		switch view.Status.Mode {
-		case order.Operator:
-			if node.isGoing() {
-				break
-			}
-			list, noPlace = t.growth(node, view, now)
-			list = append(list, t.clean(node, view, now)...)
-		case order.Joining:
-			list = t.finish(node, view)
+	switch view.Status.Mode {
+	case order.Operator:
+		if node.isGoing() {
+			break
 		}
-		if view.Status.Mode == order.Operator || view.Status.Mode == order.Leaving {
-			list = append(list, t.giving(node, view, now)...)
-		}
+		list, noPlace = t.growth(node, view, now)
+		list = append(list, t.clean(node, view, now)...)
+	case order.Joining:
+		list = t.finish(node, view)
+	}
+	if view.Status.Mode == order.Operator || view.Status.Mode == order.Leaving {
+		list = append(list, t.giving(node, view, now)...)
 	}
 	_, making := node.jobs[""]
 	list = slices.DeleteFunc(list, func(s planned) bool {
 		_, unsure := node.unsure[s.ENI]
-		return node.jobs[s.ENI] != nil || s.ENI != "" && unsure || s.ENI == "" && making
+		waits := node.pauses[attemptOf(s.Step)].until > now.Mono
+		return waits || node.jobs[s.ENI] != nil || s.ENI != "" && unsure || s.ENI == "" && making || s.Class == quota.Giving && len(node.jobs) > 0
 	})
 	if len(node.jobs) >= mostJobs {
 		list = nil
@@ -53,13 +52,10 @@ const mostJobs = 2
 
 // growth returns what brings the node addresses, with the place of a new ENI.
 func (t *term) growth(node *member, view order.View, now order.Moment) (list []planned, noPlace pool.Cause) {
-	if view.Spec.SeenRevision > view.Status.Revision {
-		return nil, noPlace // the object is an older one than the node has seen
-	}
 	class, since := node.classOf(view, now)
 	created := false
 	for _, s := range order.Plan(view.Spec, view.Status, node.planFacts(t.poolSubnets(node, now.Mono), now.Mono)) {
-		p := planned{Step: s, Wish: quota.Wish{Node: node.network.Name, Object: s.ENI, Class: class, Since: since}}
+		p := planned{Step: s, Request: quota.Request{Node: node.network.Name, Object: s.ENI, Class: class, Since: since}}
 		switch {
 		case s.Do == pool.Assign:
 			p.Subnet = subnetOf(view.Status, s.ENI)
@@ -110,7 +106,7 @@ func (t *term) giving(node *member, view order.View, now order.Moment) (list []p
 	add := func(do pool.Action, id, action string) {
 		if node.stays[id] <= now.Mono {
 			list = append(list, planned{Step: pool.Step{Do: do, ENI: id, Subnet: subnetOf(view.Status, id)},
-				Wish: quota.Wish{Node: node.network.Name, Action: action, Object: id, Class: t.givingClass(node, view), Since: node.owing}})
+				Request: quota.Request{Node: node.network.Name, Action: action, Object: id, Class: t.givingClass(node, view), Since: node.owing}})
 		}
 	}
 	accepted := node.term.Unassignable(view.Status)
@@ -135,7 +131,7 @@ func (t *term) givingClass(node *member, view order.View) quota.Class {
 
 // finish returns what ends the first of the ENIs that an agent had begun: the others follow when that is there.
 func (t *term) finish(node *member, view order.View) []planned {
-	unfinished := node.shown.unfinished(node.network.Spec.Handover)
+	unfinished := node.shown.unfinished(handoverOf(node.network))
 	if len(unfinished) == 0 {
 		return nil
 	}
@@ -155,7 +151,7 @@ func (t *term) finish(node *member, view order.View) []planned {
 		}
 	}
 	return []planned{{Step: s, token: nic.Token,
-		Wish: quota.Wish{Node: node.network.Name, Action: t.action("Create", -1), Class: quota.Starving, Since: node.joined}}}
+		Request: quota.Request{Node: node.network.Name, Action: t.action("Create", -1), Class: quota.Starving, Since: node.joined}}}
 }
 
 // clean returns what deletes the ENIs that were made for the node, are attached nowhere, and that nobody finishes.
@@ -166,7 +162,7 @@ func (t *term) clean(node *member, view order.View, now order.Moment) (list []pl
 		attached := slices.ContainsFunc(view.Status.ENIs, func(e order.ENI) bool { return e.ID == nic.ID && e.State != order.Detached })
 		if nic.Token != next && !attached && node.isLeft(nic.ID, t.o.LeakAge, now.Mono) && !node.isGone(nic.ID) && node.stays[nic.ID] <= now.Mono {
 			list = append(list, planned{Step: pool.Step{Do: pool.Delete, ENI: nic.ID},
-				Wish: quota.Wish{Node: node.network.Name, Action: t.action("Delete", -1), Object: nic.ID, Class: quota.Giving, Since: node.owing}})
+				Request: quota.Request{Node: node.network.Name, Action: t.action("Delete", -1), Object: nic.ID, Class: quota.Giving, Since: node.owing}})
 		}
 	}
 	return list

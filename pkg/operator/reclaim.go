@@ -110,7 +110,7 @@ func (t *term) countRoom(zones map[string]*zoneNeed) {
 		if z == nil || s.settings().Use != placement.Shared || !s.isDescribed() {
 			continue
 		}
-		z.room += max(0, s.placed(t.goalsIn(id), s.wasEmpty()).Room())
+		z.room += max(0, s.placed(t.targetsIn(id), s.wasEmpty()).Room())
 	}
 }
 

@@ -45,6 +45,9 @@ func (t *term) reconcile(name string) {
 			t.o.Log.Warn("nothing is done for a node", "node", name, "error", err)
 		}
 		t.o.Gate.setFresh(name, nil)
+		if errors.Is(err, errLater) {
+			t.end(err) // who leads now is above that, or this operator once it has stood for election again
+		}
 		return
 	}
 	if next.changed {
@@ -81,10 +84,10 @@ func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 		node.noPlace = noPlace
 		t.dirty[node.network.Name] = true
 	}
-	var list []quota.Wish
+	var list []quota.Request
 	node.wants = map[string]int{}
 	for _, s := range steps {
-		list = append(list, s.Wish)
+		list = append(list, s.Request)
 		if s.Class == quota.Starving {
 			node.wants[s.Subnet] += s.takes()
 		}
@@ -102,7 +105,10 @@ func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 
 // nextTries returns when what was refused may be tried again.
 func (node *member) nextTries() []time.Duration {
-	list := []time.Duration{node.until, node.noNew.Next, node.why.Next}
+	list := []time.Duration{node.noNew.Next}
+	for _, p := range node.pauses {
+		list = append(list, p.until, p.why.Next)
+	}
 	for _, c := range node.noMore {
 		list = append(list, c.Next)
 	}
@@ -112,7 +118,7 @@ func (node *member) nextTries() []time.Duration {
 // inputOf returns what the node's next status follows from.
 func (t *term) inputOf(node *member, now order.Moment) input {
 	in := input{network: node.network, term: node.term.Copy(), now: now, node: node.node, limits: node.limits, shown: node.shown, deeds: node.deeds, gone: node.isGone,
-		causes: node.ownCauses(now.Mono), failed: t.looks.failed, joined: node.joined, busy: node.isBusy(), unsure: node.unsureTokens(), observe: t.o.Observe, reclaim: node.asksBack}
+		causes: node.ownCauses(now.Mono), failed: t.looks.failed, joined: node.joined, busy: node.isBusy(), unsure: node.unsureTokens(), observe: t.o.Observe, reclaim: node.asksBack, before: node.before, untold: node.putBack > 0}
 	if node.shown != nil {
 		in.describe = node.shown.began.Wall
 	}
@@ -165,7 +171,7 @@ func (t *term) wrote(node *member, next decision, done int, written, newest *crd
 		t.keep(node, next, done, newest, now) // the answer got lost
 	default:
 		if newest != nil {
-			t.takeNetwork(newest)
+			t.takeRead(next.network, newest)
 		}
 		if !errors.Is(err, ErrConflict) {
 			t.bar(node, next.network.Name, now, err)
@@ -190,6 +196,6 @@ func (t *term) bar(node *member, name string, now order.Moment, err error) {
 // keep makes a decision that was written count.
 func (t *term) keep(node *member, next decision, done int, written *crd.NodeNetwork, now order.Moment) {
 	node.wrote, node.barred, node.pause, node.said = max(now.Mono, 1), 0, 0, ""
-	node.term, node.deeds = next.term, node.deeds[done:]
+	node.term, node.deeds, node.before = next.term, node.deeds[done:], nil
 	t.takeNetwork(written)
 }

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/order"
 	"github.com/enipool/enipool/pkg/pool"
 )
@@ -17,29 +20,52 @@ type refusals struct {
 	stays  map[string]time.Duration // by ENI: until when nothing of it is released
 	noNew  pool.Cause               // why no ENI is made, until Next
 	unsure map[string]time.Duration // ENIs of whose last call nobody knows the outcome, and since when; "" for one that was being made
-	misses int                      // calls in a row that brought nothing
-	until  time.Duration            // no call before that
-	why    pool.Cause               // of the last miss
+	pauses map[attempt]pause        // of calls that brought nothing
 }
 
-// The back-off of a node whose calls bring nothing, from the second such call on, and of an ENI or an action that was refused.
+// attempt is what a call does and what it is about: the ENI, or the subnet of one that is to be made. What is refused in one place is
+// tried in another.
+type attempt struct {
+	do     pool.Action
+	object string
+}
+
+func attemptOf(s pool.Step) attempt {
+	if s.Do == pool.Create {
+		return attempt{s.Do, s.Subnet}
+	}
+	return attempt{s.Do, s.ENI}
+}
+
+// pause is the back-off of an attempt.
+type pause struct {
+	misses int           // calls in a row that brought nothing
+	until  time.Duration // no such call before that
+	why    pool.Cause    // of the last miss, told until Next
+}
+
+// The back-off of what brings nothing, from the second such call on, and of an ENI or an action that was refused.
 const (
 	firstPause = 30 * time.Second
 	lastPause  = 10 * time.Minute
 )
 
 // noteProgress takes in whether a call brought anything.
-func (m *member) noteProgress(done bool, why pool.Cause, now time.Duration) {
+func (m *member) noteProgress(step pool.Step, done bool, why pool.Cause, now time.Duration) {
+	key := attemptOf(step)
+	maps.DeleteFunc(m.pauses, func(_ attempt, p pause) bool { return now >= p.why.Next+lastPause })
 	if done {
-		m.misses, m.until = 0, 0
+		delete(m.pauses, key)
 		return
 	}
-	m.misses++
-	m.why = why
-	if m.misses >= 2 {
-		m.until = now + min(lastPause, firstPause<<min(m.misses-2, 10))
+	p := m.pauses[key]
+	p.misses++
+	p.why = why
+	if p.misses >= 2 {
+		p.until = now + min(lastPause, firstPause<<min(p.misses-2, 10))
 	}
-	m.why.Next = max(m.until, now+firstPause)
+	p.why.Next = max(p.until, now+firstPause)
+	m.pauses[key] = p
 }
 
 // noteRefused takes in why a call failed: what it was about is left alone for a while.
@@ -65,13 +91,17 @@ func (m *member) noteRefused(failed *job, err error, now time.Duration) pool.Cau
 
 // forgetFull forgets what was refused because the subnet had no address.
 func (m *member) forgetFull(subnet string) {
+	there := map[string]bool{subnet: true}
 	for _, e := range m.view.Status.ENIs {
-		if e.Subnet == subnet && m.noMore[e.ID].Kind == pool.SubnetFull {
+		if there[e.ID] = e.Subnet == subnet; e.Subnet == subnet && m.noMore[e.ID].Kind == pool.SubnetFull {
 			delete(m.noMore, e.ID)
 		}
 	}
-	if m.why.Kind == pool.SubnetFull {
-		m.misses, m.until = 0, 0
+	for key, p := range m.pauses {
+		if there[key.object] && p.why.Kind == pool.SubnetFull {
+			p.misses, p.until = 0, 0
+			m.pauses[key] = p
+		}
 	}
 }
 
@@ -95,6 +125,8 @@ func causeOf(err error) pool.Cause {
 // ownCauses returns why there is not more that a plan does not know of.
 func (m *member) ownCauses(now time.Duration) (list []pool.Cause) {
 	switch {
+	case m.rival != "":
+		list = append(list, pool.Cause{Kind: noInstance, Words: fmt.Sprintf("Node %s has the same instance by its provider ID, and had it first", m.rival)})
 	case m.node.Instance == "":
 		list = append(list, pool.Cause{Kind: noInstance, Words: "the Node has no provider ID"})
 	case m.shown != nil && m.shown.view.Err != nil:
@@ -103,9 +135,16 @@ func (m *member) ownCauses(now time.Duration) (list []pool.Cause) {
 			c.Kind = noInstance
 		}
 		list = append(list, c)
+	case m.limits == (eni.Limits{}) && m.unlimited.isProof(m.term.Lease.Settle):
+		list = append(list, causeOf(m.noLimits))
 	}
-	if m.why.Next > now {
-		list = append(list, m.why)
+	keys := slices.SortedFunc(maps.Keys(m.pauses), func(a, b attempt) int {
+		return cmp.Or(cmp.Compare(a.do, b.do), cmp.Compare(a.object, b.object))
+	})
+	for _, key := range keys {
+		if why := m.pauses[key].why; why.Next > now {
+			list = append(list, why)
+		}
 	}
 	return list
 }

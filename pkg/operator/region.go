@@ -30,59 +30,60 @@ func (t *term) noteLimits() {
 // together is how long a describe waits for other nodes that need one.
 const together = time.Second
 
-// describe begins a describe if one is due, and returns how long until then. Nodes that need one are described together.
+// describe begins a describe if one is due, and returns how long until then. Nodes that need one are described together, with all others
+// if that is due too; but while describes of everything fail those of some nodes go on.
 func (t *term) describe(now time.Duration) time.Duration {
 	if t.looks.under {
 		return patience // its end wakes the loop
 	}
-	due := t.looks.all
+	whole := max(t.looks.all, t.looks.whole.until)
+	due := whole
 	var some []string
 	for name, node := range t.members {
 		if node.client == nil || !node.isKnown() {
 			continue
 		}
 		if at, is := node.describeDue(node.view, t.now()); is {
-			if due = min(due, at+together); at <= now {
+			if due = min(due, max(at+together, t.looks.some.until)); at <= now {
 				some = append(some, name)
 			}
 		}
 	}
-	if due = max(due, t.looks.pause); due > now {
+	if due > now {
 		return due - now
 	}
-	t.look(some, now >= t.looks.all)
+	t.look(some, now >= whole)
 	return patience
 }
 
 // seen is what a describe has brought.
 type seen struct {
-	began  order.Moment
-	views  map[string]cloud.View // by instance
-	limits map[string]eni.Limits // by node
-	places []cloud.Place
-	all    bool
-	err    error
+	began     order.Moment
+	views     map[string]cloud.View // by instance
+	limits    map[string]eni.Limits // by node
+	unlimited map[string]error      // why a node's are not known
+	places    []cloud.Place
+	all       bool // everything was described
+	whole     bool // everything was to be
+	err       error
 }
 
 // look describes nodes, or everything, beside the loop.
 func (t *term) look(names []string, all bool) {
 	t.looks.under = true
-	members := map[string]*member{}
-	unlimited := map[string]*member{}
-	for name, node := range t.members {
-		if node.client == nil || node.left || !all && !slices.Contains(names, name) {
-			continue
-		}
-		if members[name] = node; node.limits == (eni.Limits{}) {
-			unlimited[name] = node
+	members, instances := map[string]*member{}, []string{}
+	if all {
+		names = slices.Collect(maps.Keys(t.members))
+	}
+	for _, name := range names {
+		if node := t.members[name]; node.client != nil && !node.left {
+			members[name] = node
+			instances = append(instances, node.node.Instance)
 		}
 	}
-	clients, types, instances := map[string]cloud.Cloud{}, map[string]string{}, []string{}
-	for name, node := range members {
-		instances = append(instances, node.node.Instance)
-		if unlimited[name] != nil {
-			clients[name], types[name] = node.client, node.node.Type
-		}
+	clients, types := map[string]cloud.Cloud{}, map[string]string{}
+	for name, node := range t.unlimited(members, all) {
+		clients[name], types[name] = node.client, node.node.Type
 	}
 	began := t.now() // before the first request: what a call does meanwhile the describe may lack
 	t.under.Go(func() {
@@ -96,32 +97,13 @@ func (t *term) look(names []string, all bool) {
 
 // ask makes the describes. What an instance can carry comes after its ENIs: those that are left out take room.
 func (o *Operator) ask(ctx context.Context, instances []string, clients map[string]cloud.Cloud, types map[string]string, all bool) (s seen) {
-	s = seen{all: all, limits: map[string]eni.Limits{}}
+	s = seen{all: all, whole: all}
 	if len(instances) > 0 {
 		if s.views, s.err = o.o.Region.Look(ctx, instances); s.err != nil {
 			return s
 		}
 	}
-	// Of all types in a few requests where the cloud tells that, else instance by instance.
-	byType := map[string]eni.Limits{}
-	if o.o.Region.Does().Types {
-		names := slices.Sorted(maps.Values(types))
-		names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
-		if byType, s.err = o.o.Region.Limits(ctx, names); s.err != nil {
-			return s
-		}
-	}
-	for name, client := range clients {
-		l, known := byType[types[name]]
-		if !known {
-			var err error
-			if l, err = client.Limits(ctx); err != nil {
-				s.err = cmp.Or(s.err, err)
-				continue
-			}
-		}
-		s.limits[name] = l
-	}
+	s.limits, s.unlimited = o.askLimits(ctx, clients, types)
 	if all {
 		var err error
 		if s.places, err = o.o.Region.Subnets(ctx); err != nil {
@@ -132,13 +114,44 @@ func (o *Operator) ask(ctx context.Context, instances []string, clients map[stri
 	return s
 }
 
+// askLimits asks what instances can carry: for all types in a few requests where the cloud tells that, else instance by instance. One of which
+// it is not told does not keep the others from theirs.
+func (o *Operator) askLimits(ctx context.Context, clients map[string]cloud.Cloud, types map[string]string) (limits map[string]eni.Limits, unknown map[string]error) {
+	limits, unknown = map[string]eni.Limits{}, map[string]error{}
+	byType := map[string]eni.Limits{}
+	if o.o.Region.Does().Types {
+		names := slices.Sorted(maps.Values(types))
+		names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+		// Where types are refused the instances tell, for those that are asked in time.
+		byType, _ = o.o.Region.Limits(ctx, names)
+	}
+	for name, client := range clients {
+		l, known := byType[types[name]]
+		if !known {
+			var err error
+			if l, err = client.Limits(ctx); err != nil {
+				unknown[name] = err
+				continue
+			}
+		}
+		limits[name] = l
+	}
+	return limits, unknown
+}
+
 // looked takes in what a describe has brought.
 func (t *term) looked(s seen, members map[string]*member) {
 	now := t.now()
 	t.looks.under = false
 	for name, node := range members {
 		if l, known := s.limits[name]; known {
-			node.limits = l
+			node.limits, node.recalled, node.unlimited, node.noLimits = l, false, absence{}, nil
+		} else if err := s.unlimited[name]; err != nil {
+			node.unlimited, node.noLimits = node.unlimited.add(s.began.Mono), err
+			t.dirty[name] = true
+		}
+		if node.left {
+			t.dirty[name] = true // it waited for that
 		}
 		view, is := s.views[node.node.Instance]
 		if t.members[name] == node && node.isKnown() && is {
@@ -147,11 +160,13 @@ func (t *term) looked(s seen, members map[string]*member) {
 		}
 	}
 	if s.err != nil {
-		t.lookFailed(s.err, now.Mono)
+		t.lookFailed(s, now.Mono)
 		return
 	}
-	t.looks.misses, t.looks.pause = 0, 0
-	if t.looks.failed != nil {
+	if t.looks.some = (misses{}); s.all {
+		t.looks.whole = misses{}
+	}
+	if t.looks.failed != nil && t.looks.whole.count == 0 {
 		t.looks.failed = nil
 		t.dirtyAll()
 	}
@@ -162,17 +177,24 @@ func (t *term) looked(s seen, members map[string]*member) {
 	}
 }
 
-// lookFailed takes in that a describe failed: from the second time on the nodes are told.
-func (t *term) lookFailed(err error, now time.Duration) {
-	t.looks.misses++
-	t.looks.pause = now + min(time.Minute, time.Second<<min(t.looks.misses, 6))
-	t.o.Log.Warn("a describe failed", "error", err)
-	if errors.Is(err, cloud.ErrThrottled) {
-		t.o.Gate.noteThrottled(t.action("Page", -1), retryAfter(err))
+// tellAfter is for how long describes fail before the nodes are told: all of their objects are written then, and again when describes
+// succeed.
+const tellAfter = time.Minute
+
+// lookFailed takes in that a describe failed. Nodes are told once, whatever else the next ones fail of.
+func (t *term) lookFailed(s seen, now time.Duration) {
+	failures := &t.looks.some
+	if s.whole {
+		failures = &t.looks.whole
 	}
-	why := causeOf(err)
-	why.Words = fmt.Sprint("describes fail: ", err)
-	if t.looks.misses >= 2 && (t.looks.failed == nil || t.looks.failed.Kind != why.Kind) {
+	*failures = failures.add(now)
+	t.o.Log.Warn("a describe failed", "error", s.err)
+	if errors.Is(s.err, cloud.ErrThrottled) {
+		t.o.Gate.noteThrottled(t.action("Page", -1), retryAfter(s.err))
+	}
+	if failures.count >= 2 && now-failures.since >= tellAfter && t.looks.failed == nil {
+		why := causeOf(s.err)
+		why.Words = fmt.Sprint("describes fail: ", s.err)
 		t.looks.failed = &why
 		t.dirtyAll()
 	}

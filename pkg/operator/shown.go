@@ -56,9 +56,12 @@ func (s shown) description(status order.Status) order.Description {
 	for _, nic := range s.view.Interfaces {
 		if nic.Index >= 0 {
 			d.Shown[nic.ID] = prefixesOf(status.Limits, nic.Addresses)
+		} else {
+			d.Loose = append(d.Loose, nic.ID)
 		}
 	}
 	for _, q := range s.view.Quarantined {
+		d.Partial = d.Partial || q.ID == "" // it may be any ENI
 		for _, e := range status.ENIs {
 			if e.ID != q.ID {
 				continue
@@ -122,9 +125,9 @@ func (s shown) looseENIs() []cloud.Interface {
 }
 
 // unfinished returns the ENIs that were begun with tokens of a handover and are attached nowhere yet.
-func (s shown) unfinished(h *crd.Handover) (list []cloud.Interface) {
+func (s shown) unfinished(h crd.Handover) (list []cloud.Interface) {
 	for _, nic := range s.looseENIs() {
-		if h != nil && slices.Contains(h.Tokens, nic.Token) {
+		if slices.Contains(h.Tokens, nic.Token) {
 			list = append(list, nic)
 		}
 	}
@@ -132,7 +135,7 @@ func (s shown) unfinished(h *crd.Handover) (list []cloud.Interface) {
 }
 
 // releases returns what of a handover's releases is there and not accepted yet.
-func (s shown) releases(status order.Status, h *crd.Handover) (list []netip.Prefix) {
+func (s shown) releases(status order.Status, h crd.Handover) (list []netip.Prefix) {
 	for _, e := range status.ENIs {
 		for _, p := range e.Addresses {
 			if slices.Contains(h.Release, crd.FormatPrefix(p)) && !slices.Contains(status.Releasing, p) {

@@ -289,3 +289,12 @@ func (s *store) putBack(n *crd.NodeNetwork) {
 	defer s.mu.Unlock()
 	s.keep(n.DeepCopy())
 }
+
+// forgetNode deletes a Node.
+func (s *store) forgetNode(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.nodes[name]
+	delete(s.nodes, name)
+	s.tell("", operator.Event{Node: &n, Deleted: true})
+}

@@ -16,6 +16,7 @@ import (
 // subnet is one as the operator knows it.
 type subnet struct {
 	object  *crd.Subnet // nil as long as there is none
+	older   *crd.Subnet // that the watch told of last, if it is older than object
 	place   cloud.Place
 	lacking int           // describes in a row that did not show it
 	began   time.Duration // when the last describe that showed it began
@@ -78,12 +79,12 @@ func (s *subnet) settings() placement.Settings {
 }
 
 // forPlacement returns what placement goes by.
-func (s *subnet) forPlacement(attached []placement.Goal) placement.Subnet {
+func (s *subnet) forPlacement(attached []placement.Target) placement.Subnet {
 	return s.placed(attached, s.emptied.is)
 }
 
 // placed is that with what a describe showed, or with nothing but what came since the last refusal.
-func (s *subnet) placed(attached []placement.Goal, empty bool) placement.Subnet {
+func (s *subnet) placed(attached []placement.Target, empty bool) placement.Subnet {
 	p := placement.Subnet{ID: s.place.ID, Zone: s.place.Zone, Settings: s.settings(), Free: s.place.Free, Attached: attached,
 		State: s.state.State, RetryAt: s.state.RetryAt, Described: s.isDescribed() && s.place.New}
 	if p.State == "" {
@@ -119,17 +120,17 @@ func forPlan(p placement.Subnet, n placement.Node, now time.Duration) pool.Subne
 	return s
 }
 
-// goalsOf returns how many addresses the node's ENIs in the subnet are to get: full ones in a burstable pool.
-func goalsOf(v order.View, id string) (goals []placement.Goal) {
+// targetsOf returns how many addresses the node's ENIs in the subnet are to get: full ones in a burstable pool.
+func targetsOf(v order.View, id string) (targets []placement.Target) {
 	if v.Spec.Pool.Mode != pool.Burstable || v.Spec.Pool.Partial || len(v.Spec.Families) == 0 {
 		return nil
 	}
 	for _, e := range v.Status.ENIs {
 		if e.Subnet == id && e.State == order.Attached && e.Index >= v.Spec.Pool.FirstIndex(v.Status.Limits) {
-			goals = append(goals, placement.Goal{Attached: len(order.Addresses(v.Status.Limits, e.Addresses...)), Goal: v.Status.Limits.PerENI(v.Spec.Families[0])})
+			targets = append(targets, placement.Target{Attached: len(order.Addresses(v.Status.Limits, e.Addresses...)), Target: v.Status.Limits.PerENI(v.Spec.Families[0])})
 		}
 	}
-	return goals
+	return targets
 }
 
 // subnetCounts is what a Subnet shows of the nodes' ENIs.

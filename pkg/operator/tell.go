@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/order"
 	"github.com/enipool/enipool/pkg/pool"
@@ -59,15 +60,15 @@ func (in input) tell(next *crd.NodeNetwork, v order.View) {
 
 // allCauses returns why the node has less than it asks for, the gravest first.
 func (in input) allCauses(v order.View) (list []pool.Cause) {
-	if v.Status.Mode != order.Operator {
+	if v.Status.Mode == order.Self {
 		return nil
 	}
 	list = append(list, in.causes...)
 	if in.failed != nil {
 		list = append(list, *in.failed)
 	}
-	if order.Have(v.Spec, v.Status) < v.Spec.Slots && in.shown != nil {
-		list = append(list, pool.Blockers(v.Spec.Pool, order.Snapshot(v.Spec, v.Status, in.facts), v.Spec.Slots)...)
+	if v.Status.Mode == order.Operator && order.Have(v.Spec, v.Status) < v.Spec.Slots && in.shown != nil && in.limits != (eni.Limits{}) {
+		list = append(list, pool.TargetCauses(v.Spec.Pool, order.Snapshot(v.Spec, v.Status, in.facts), v.Spec.Slots)...)
 	}
 	var told []pool.Cause
 	for _, c := range pool.Rank(list) {
@@ -112,7 +113,10 @@ func (in input) satisfied(v order.View, causes []pool.Cause) metav1.Condition {
 	c.Message = fmt.Sprintf("%d of %d slots", have, v.Spec.Slots)
 	switch {
 	case v.Status.Mode != order.Operator:
-		c.Status, c.Reason = metav1.ConditionUnknown, v.Status.Mode.String()
+		c.Status = metav1.ConditionUnknown
+		if c.Reason, c.Message = in.awaited(v); len(causes) > 0 {
+			c.Message += ": " + causes[0].Words
+		}
 	case order.Satisfied(v.Spec, v.Status, coming(in.facts)):
 		c.Status, c.Reason = metav1.ConditionTrue, Satisfied
 	case len(causes) > 0:

@@ -3,6 +3,7 @@ package operator
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,16 +19,20 @@ type term struct {
 	*Operator
 	lead  Lead
 	epoch int64
-	ctx   context.Context
+	ctx   context.Context         // of all that is under way
+	stop  context.Context         // ends when nothing new is to begin
+	end   context.CancelCauseFunc // has stop end
+	endBy time.Duration           // until when what is under way then has time to end, 0 before
 	under *sync.WaitGroup
 
 	members map[string]*member
 	nodes   map[string]Node
 	subnets map[string]*subnet
-	dirty   map[string]bool // members to look at
+	claims  map[string]*member // by instance: whom it is described for
+	dirty   map[string]bool    // members to look at
 	looks
 	running map[*job]bool
-	sweepAt time.Duration            // 0: not before a node is gone
+	sweeps  sweeps
 	scanAt  time.Duration            // when all members are gone through next
 	starved map[string]time.Duration // by zone whose pods wait for what no subnet has, or did: when they were last seen to
 }
@@ -37,9 +42,26 @@ type looks struct {
 	under  bool
 	all    time.Duration // when the next describe of everything is due
 	shown  time.Time     // when the last that succeeded began
-	misses int           // in a row
-	failed *pool.Cause   // why, from the second on
-	pause  time.Duration // none before that
+	whole  misses        // of describes of everything
+	some   misses        // of describes of some nodes
+	failed *pool.Cause   // why they fail, once that is told
+}
+
+// misses are failures in a row.
+type misses struct {
+	count int
+	since time.Duration // when the first of them ended
+	until time.Duration // until when it is not tried again
+}
+
+// add returns them with one more, that ended now.
+func (m misses) add(now time.Duration) misses {
+	if m.count == 0 {
+		m.since = now
+	}
+	m.count++
+	m.until = now + min(time.Minute, time.Second<<min(m.count, 6))
+	return m
 }
 
 func (t *term) now() order.Moment {
@@ -47,8 +69,11 @@ func (t *term) now() order.Moment {
 	return order.Moment{Mono: now.Sub(t.lead.Acquired), Wall: now}
 }
 
-// mayCall returns why no job may send a request now (S6).
+// mayCall returns why no request may be sent now (S6).
 func (t *term) mayCall() error {
+	if t.stop.Err() != nil {
+		return errStops
+	}
 	if !t.o.Lease.MayCall(t.now().Mono, t.lead.Renewed().Sub(t.lead.Acquired), t.o.Timeout) {
 		return &driver.Error{Kind: cloud.ErrUnavailable, Detail: "the lease may run out before the request ends"}
 	}
@@ -60,7 +85,7 @@ const patience = time.Minute
 
 // loop turns until the term ends.
 func (t *term) loop() {
-	for t.ctx.Err() == nil {
+	for t.ctx.Err() == nil && !t.hasEnded() {
 		wait := t.turn()
 		t.o.Clock.Sleep(t.ctx, t.wake, min(wait, patience))
 	}
@@ -76,6 +101,9 @@ func (t *term) turn() time.Duration {
 		do(t)
 	}
 	now, wait := t.now().Mono, patience
+	if t.stop.Err() != nil {
+		return t.endTurn()
+	}
 	scans := now >= t.scanAt
 	if scans {
 		t.dirtyDue(now)
@@ -126,14 +154,10 @@ func (t *term) dirtyDue(now time.Duration) {
 
 // scan begins what is due for all members together, and returns how long until something is due.
 func (t *term) scan(now time.Duration) time.Duration {
-	t.sweep()
 	for _, s := range t.subnets {
 		s.emptied.is = s.emptied.is && now < s.emptied.until
 	}
-	wait := t.describe(now)
-	if t.sweepAt > 0 {
-		wait = min(wait, max(0, t.sweepAt-now))
-	}
+	wait := min(t.describe(now), t.readOlder(now), t.sweep(now))
 	for _, node := range t.members {
 		if node.due > 0 {
 			wait = min(wait, max(0, node.due-now))
@@ -151,6 +175,18 @@ func (t *term) takeAll(all Cluster) {
 	for _, s := range all.Subnets {
 		t.takeEvent(Event{Subnet: s})
 	}
+	// Of two that name one instance the one comes first that was served last.
+	served := func(n *crd.NodeNetwork) bool {
+		return n.Status.Instance != "" && n.Status.Instance == t.nodes[n.Name].Instance
+	}
+	slices.SortFunc(all.Networks, func(a, b *crd.NodeNetwork) int {
+		if served(a) != served(b) && served(a) {
+			return -1
+		} else if served(a) != served(b) {
+			return 1
+		}
+		return cmp.Compare(a.Name, b.Name)
+	})
 	for _, n := range all.Networks {
 		t.takeEvent(Event{Network: n})
 	}
@@ -179,14 +215,21 @@ func (t *term) takeEvent(change Event) {
 // takeNetwork takes in a copy of an object, unless a newer one is known.
 func (t *term) takeNetwork(copied *crd.NodeNetwork) {
 	node := t.members[copied.Name]
-	if node != nil && node.network != nil && node.network.UID == copied.UID && !isNewer(copied, node.network) {
-		return
+	if node != nil && node.network != nil && node.network.UID == copied.UID {
+		if !isNewer(copied, node.network) {
+			t.noteOlder(node, copied)
+			return
+		}
+		if isPutBack(copied, node.network) {
+			node.notePutBack(copied)
+		}
 	}
 	t.dirty[copied.Name] = true
 	if node == nil {
-		node = newMember(t.nodes[copied.Name], order.NewTerm(t.o.Lease, t.epoch, 0))
+		node = newMember(t.nodeFor(copied), order.NewTerm(t.o.Lease, t.epoch, 0))
 		t.members[copied.Name] = node
 		node.takeCopy(copied)
+		node.recallLimits(copied)
 		t.enterRegion(node)
 		return
 	}
@@ -198,17 +241,31 @@ func (t *term) takeNetwork(copied *crd.NodeNetwork) {
 	node.takeCopy(copied)
 }
 
+// nodeFor returns the Node that an object is of. One that has gone before its object has the instance that it was served for.
+func (t *term) nodeFor(n *crd.NodeNetwork) Node {
+	node, known := t.nodes[n.Name]
+	if !known && n.DeletionTimestamp != nil {
+		node.Instance, node.Type, node.Zone = n.Status.Instance, n.Status.InstanceType, n.Status.Zone
+	}
+	node.Name = n.Name
+	return node
+}
+
 // enterRegion makes the engine know the node, and which ENI an operator before may have begun.
 func (t *term) enterRegion(node *member) {
 	if node.node.Instance == "" {
 		return
 	}
 	tokens := []string{order.Token(string(node.network.UID), node.network.Status.Created)}
-	if h := node.network.Spec.Handover; h != nil {
-		tokens = append(tokens, h.Tokens...)
+	tokens = append(tokens, handoverOf(node.network).Tokens...)
+	// Two that call for one instance would have each other's addresses. Who had it first keeps it, and the other one waits.
+	if holder := t.claims[node.node.Instance]; holder != nil && holder != node {
+		node.rival, node.node.Instance = holder.node.Name, ""
+		return
 	}
+	node.rival, t.claims[node.node.Instance] = "", node
 	node.client = t.o.Region.Node(cloud.Instance{ID: node.node.Instance, Type: node.node.Type, Zone: node.node.Zone})
-	node.client.Recall(cloud.Notes{Begun: tokens})
+	node.client.Recall(cloud.Notes{Begun: tokens, Limits: node.limits})
 }
 
 // takeNode takes in what a Node says. With another instance it is another node.
@@ -223,6 +280,7 @@ func (t *term) takeNode(name string) {
 	switch {
 	case before == node.node.Instance:
 	case before == "":
+		node.recallLimits(node.network)
 		t.enterRegion(node)
 	default:
 		node.node.Instance = before
@@ -233,15 +291,22 @@ func (t *term) takeNode(name string) {
 // replaceMember ends a member whose object or instance is another one now, and begins with what there is.
 func (t *term) replaceMember(name string, node *member) {
 	t.o.Gate.setFresh(name, nil)
-	if node.isBusy() || node.writing {
+	// A describe that is under way must find it still, or it fails for all.
+	if node.isBusy() || node.writing || node.client != nil && t.looks.under {
 		return
 	}
+	delete(t.members, name)
 	if node.client != nil {
 		t.o.Region.Forget(node.node.Instance)
+		delete(t.claims, node.node.Instance)
 	}
-	delete(t.members, name)
 	if node.next != nil {
 		t.takeNetwork(node.next)
+	}
+	for other, n := range t.nodes {
+		if node.client != nil && n.Instance == node.node.Instance {
+			t.takeNode(other) // it may have waited for the instance
+		}
 	}
 }
 

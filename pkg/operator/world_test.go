@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -35,6 +36,7 @@ type world struct {
 	prefixes bool
 	effect   func(do func(context.Context) error, ctx context.Context) error // wraps what changes the cloud, if it is there
 	admit    func(ctx context.Context, action string)                        // is told what was admitted, if it is there
+	wrap     func(driver.Driver) driver.Driver                               // what the operators' requests go through, if it is there
 
 	mu    sync.Mutex
 	wrong []string
@@ -54,6 +56,7 @@ type setup struct {
 
 	prefixes bool
 	likeBCE  bool
+	perScan  int
 }
 
 func newWorld(t *testing.T, s setup) *world {
@@ -64,7 +67,9 @@ func newWorld(t *testing.T, s setup) *world {
 	if s.likeBCE {
 		w.traits = sim.LikeBCE()
 	}
-	w.traits.Buckets = s.buckets
+	if w.traits.Buckets = s.buckets; s.perScan > 0 {
+		w.traits.PerScan = s.perScan
+	}
 	if len(s.subnets) == 0 {
 		s.subnets = []sim.Subnet{{ID: "a", V4: netip.MustParsePrefix("10.0.0.0/16")}}
 	}
@@ -158,7 +163,9 @@ type leader struct {
 	renewed time.Time
 	paused  bool // it renews no more, and does not know
 	ended   chan struct{}
-	cancel  context.CancelFunc
+	cancel  context.CancelFunc // kills it
+	stop    context.CancelFunc // ends it as a signal does: the lease is held on
+	err     error              // that it has ended with
 }
 
 // lead starts an operator with a lease that is another's no more.
@@ -178,6 +185,9 @@ func (w *world) leadWith(ctx context.Context, change func(*operator.Options)) *l
 	if w.effect != nil {
 		d = effects{d, w.effect}
 	}
+	if w.wrap != nil {
+		d = w.wrap(d)
+	}
 	region := engine.NewRegion(d, engine.Options{SubnetTags: forPods, Prefixes: w.prefixes, Cluster: "blue", Admit: admit, Limit: timeout})
 	o := operator.Options{Region: region, Objects: w.store, Lease: lease, Timeout: timeout, Gate: gate, Actions: w.traits.ActionsOf, Share: 100}
 	if change != nil {
@@ -187,6 +197,8 @@ func (w *world) leadWith(ctx context.Context, change func(*operator.Options)) *l
 	w.must(err)
 	l := &leader{Operator: op, gate: gate, renewed: time.Now(), ended: make(chan struct{})}
 	ctx, l.cancel = context.WithCancel(ctx)
+	soft, stop := context.WithCancel(ctx)
+	l.stop = stop
 	w.mu.Lock()
 	w.lead = l
 	w.mu.Unlock()
@@ -194,13 +206,13 @@ func (w *world) leadWith(ctx context.Context, change func(*operator.Options)) *l
 	go l.renew(ctx)
 	go func() {
 		defer close(l.ended)
-		err := op.Run(ctx, operator.Lead{Epoch: w.lastEpoch(), Acquired: acquired, Renewed: l.renewedAt, Number: func(_ context.Context, epoch int64) error {
+		err := op.Run(soft, operator.Lead{Held: ctx, Epoch: w.lastEpoch(), Acquired: acquired, Renewed: l.renewedAt, Number: func(_ context.Context, epoch int64) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.epoch = epoch
 			return nil
 		}})
-		if !errors.Is(err, context.Canceled) {
+		if l.err = err; !errors.Is(err, context.Canceled) && !strings.Contains(err.Error(), "later epoch") {
 			w.complain("the operator ends: %v", err)
 		}
 	}()
@@ -351,6 +363,9 @@ func (w *world) until(most time.Duration, holds func() bool) time.Duration {
 		if time.Since(begin) > most {
 			for _, a := range w.agents {
 				n := w.store.node(a.name)
+				if n == nil {
+					continue
+				}
 				w.Logf("%s wants %d pods, has %d used of %d: %+v\n%+v", a.name, a.pods, len(a.book.Used()), len(a.book.Addresses), n.Spec, n.Status)
 			}
 			w.mu.Lock()
@@ -413,4 +428,11 @@ func (w *world) begunByTheAgent(ctx context.Context, d driver.Driver, a *agent) 
 	}
 	w.Fatal("there is no free address")
 	return netip.Addr{}
+}
+
+// goOn has a leader that was paused renew again.
+func (l *leader) goOn() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.paused, l.renewed = false, time.Now()
 }

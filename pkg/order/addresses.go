@@ -120,7 +120,7 @@ func (s Status) clone() Status {
 func (s Status) presentAddrs() addrSet {
 	set := addrSet{}
 	for _, e := range s.ENIs {
-		if e.State == Attached || e.State == ENILeaving {
+		if e.State != Creating && e.State != Detached {
 			set.add(Addresses(s.Limits, e.Addresses...))
 		}
 	}

@@ -85,7 +85,7 @@ func (a *adoption) readENIs() {
 	a.on, a.idOf = map[netip.Addr]string{}, map[int]string{}
 	there := map[string]bool{}
 	for _, e := range a.Status.ENIs {
-		if e.State != Attached && e.State != ENILeaving {
+		if e.State == Creating || e.State == Detached {
 			continue
 		}
 		there[e.ID] = true

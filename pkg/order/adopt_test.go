@@ -146,3 +146,24 @@ func TestENIsComeWhenTheirLinksAreThereAndGo(t *testing.T) {
 		t.Errorf("%v: %+v", err, book)
 	}
 }
+
+// Of an ENI in a state of a later release pods keep what they have and get no more; the others are served.
+func TestAnENIOfAnUnknownStateServesWhomItServes(t *testing.T) {
+	m := newMachine("", 1, x)
+	m.addPod(0)
+	n := m.nodes[0]
+	other := ENI{ID: "eni-b", Index: 1, State: Attached, V4: n.versions[0].Status.ENIs[0].V4, Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.20/32")}}
+	v := n.current()
+	v.Status = v.Status.clone()
+	v.Status.ENIs[0].State, v.Status.ENIs[0].Said = Unknown, "Parked"
+	v.Status.ENIs[0].Addresses = append(v.Status.ENIs[0].Addresses, netip.MustParsePrefix("10.0.0.11/32"))
+	v.Status.ENIs = append(v.Status.ENIs, other)
+	v.Status.Revision++
+	c := Adopt(n.agent.book, 1, "boot-0", v)
+	if len(c.Lost)+len(c.Drop)+len(c.Gone) > 0 || len(c.ENIs) != 1 || len(c.Add) != 1 || c.Add[0].ENI != "eni-b" {
+		t.Errorf("%+v", c)
+	}
+	if s := Snapshot(v.Spec, v.Status, Facts{}); s.Unmanaged != 1 || len(s.ENIs) != 1 {
+		t.Errorf("%+v", s)
+	}
+}

@@ -34,7 +34,7 @@ func Publish(book *ipam.State, v View) Spec {
 	next, l := v.Spec, v.Status.Limits
 	next.Release = nil
 	shown := v.Status.presentAddrs()
-	for _, p := range v.Spec.Release {
+	for _, p := range unserved(book, v) {
 		if shown.hasAny(l, p) || known.hasAny(l, p) {
 			next.Release = append(next.Release, p)
 		}
@@ -50,6 +50,16 @@ func Publish(book *ipam.State, v View) Spec {
 	next.ReleaseInterfaces = slices.DeleteFunc(slices.Clone(next.ReleaseInterfaces), func(id string) bool { return v.Status.findENI(id) == nil })
 	next.SeenRevision = 0
 	return next
+}
+
+// unserved returns what of the spec's Release is not in service. What is was withdrawn, and the spec is one of before that: the store
+// of the objects was put back.
+func unserved(book *ipam.State, v View) []netip.Prefix {
+	serves := addrSet{}
+	for _, a := range book.Addresses {
+		serves[a.Addr] = a.State != eni.Releasing
+	}
+	return slices.DeleteFunc(slices.Clone(v.Spec.Release), func(p netip.Prefix) bool { return serves.hasAny(v.Status.Limits, p) })
 }
 
 // PublishInterfaces returns the spec with ENIs whose deletion the agent asks for: all addresses on each are in Release.
@@ -118,9 +128,13 @@ func Confirmed(answer View, withdrawn []netip.Prefix) []netip.Addr {
 // object's store was put back then.
 func Stale(head int64, s Status) bool { return s.Revision < head }
 
-// Seen returns the spec that tells the operator of a stale status: until it has described, nothing is adopted or dropped.
-func Seen(v View, head int64) Spec {
+// Seen returns the spec that tells the operator of a stale status, or of a spec of before: until it has described, nothing is adopted or
+// dropped. What serves pods goes back no more, whatever the spec of before says. book is nil where there is none.
+func Seen(book *ipam.State, v View, head int64) Spec {
 	next := v.Spec
-	next.SeenRevision = head
+	if book != nil {
+		next.Release = unserved(book, v)
+	}
+	next.SeenRevision = min(head, MostSeen)
 	return next
 }

@@ -7,5 +7,6 @@ import "maps"
 func (t *Term) Copy() *Term {
 	c := *t
 	c.doubts, c.taken, c.given, c.made = maps.Clone(t.doubts), maps.Clone(t.taken), maps.Clone(t.given), maps.Clone(t.made)
+	c.fences, c.lacked = maps.Clone(t.fences), maps.Clone(t.lacked)
 	return &c
 }

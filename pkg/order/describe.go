@@ -9,36 +9,54 @@ import (
 // Description is what the cloud shows of a node's addresses, as one describe has it.
 type Description struct {
 	Began Moment                    // when it was asked for
-	Shown map[string][]netip.Prefix // secondary addresses by ENI id, of every ENI that it shows
+	Shown map[string][]netip.Prefix // secondary addresses by ENI id, of every attached ENI that it shows
+	Loose []string                  // ids of ENIs that it shows attached nowhere
+	// Partial: it has something of which nobody can tell what it is, so that what it lacks may be that.
+	Partial bool
 }
 
 // Described returns the status with what a describe shows, and whether anything changes. It is written with the view's
 // resourceVersion. What the leader did itself counts more than a describe that began within settle of it, and of what
-// leaders before it did only one tells the truth that began settle after the lease was theirs no more (S8).
+// leaders before it did only one tells the truth that began settle after the lease was theirs no more (S8). What it shows
+// counts at once, what it lacks only when one that began settle before has lacked it too. Describes come in the order in
+// which they began: an older one than the last changes nothing.
 func (t *Term) Described(v View, now Moment, d Description) (Status, bool) {
-	if !t.Led(v.Status) || !t.Lease.MayDescribe(d.Began.Mono, t.Acquired) {
+	if !t.Led(v.Status) || !t.Lease.MayDescribe(d.Began.Mono, t.Acquired) || d.Began.Mono < t.described || !t.Knows(v, now, d.Began) {
 		return v.Status, false
 	}
 	next := t.beginChange(v.Status)
-	var gone []netip.Prefix
-	changed := v.Spec.SeenRevision > v.Status.Revision // which the agent waits for (S5)
+	if IsBehind(v) {
+		// What was accepted once may have gone and come back since: what its agent does not publish serves pods.
+		published := setOf(next.Limits, v.Spec.Release)
+		next.Releasing = slices.DeleteFunc(next.Releasing, func(p netip.Prefix) bool { return !published.hasAny(next.Limits, p) })
+	}
+	lacks := t.compareWith(d)
+	var gone, doubtful []netip.Prefix
+	changed := IsBehind(v) // which the agent waits for (S5)
 	for i := range next.ENIs {
 		e := &next.ENIs[i]
 		shown, known := d.Shown[e.ID]
 		if e.State != Attached || !known && t.made[e.ID] > d.Began.Mono {
 			continue
 		}
-		if !known {
+		switch {
+		case known:
+		case slices.Contains(d.Loose, e.ID), lacks(thing{eni: e.ID}):
 			e.State, changed = Detached, true // by somebody else: its pods' addresses are lost
+			continue
+		default:
+			doubtful = append(doubtful, e.Addresses...)
 			continue
 		}
 		for _, p := range t.missingFrom(e.Addresses, shown, d.Began.Mono) {
-			if !d.shows(p) {
+			switch {
+			case d.shows(p): // on another ENI of the node, from which it must not go too
+				e.Addresses, changed = slices.DeleteFunc(e.Addresses, func(q netip.Prefix) bool { return q == p }), true
+			case lacks(thing{e.ID, p}):
 				gone = append(gone, p)
-				continue
+			default:
+				doubtful = append(doubtful, p)
 			}
-			// It is on another ENI of the node, from which it must not go too.
-			e.Addresses, changed = slices.DeleteFunc(e.Addresses, func(q netip.Prefix) bool { return q == p }), true
 		}
 		for _, p := range shown {
 			// One that was taken and assigned again a moment ago may be shown where it was.
@@ -56,7 +74,14 @@ func (t *Term) Described(v View, now Moment, d Description) (Status, bool) {
 	if len(vanished) > 0 {
 		t.removeGone(&next, now, vanished)
 	}
-	ended := next.endQuarantine(d.Began.Wall)
+	ended := t.endQuarantines(&next, d)
+	// The agent adopts a status that is ahead of it again, also what an old one had. Until it is known whether that is there
+	// no pod gets it.
+	if IsBehind(v) {
+		for _, p := range doubtful {
+			next.quarantineUntil(p, d.Began.Wall.Add(t.Lease.Settle))
+		}
+	}
 	if !changed && !ended && len(gone)+len(vanished) == 0 {
 		return v.Status, false
 	}
@@ -81,14 +106,6 @@ func (t *Term) missingFrom(have, shown []netip.Prefix, began time.Duration) (gon
 		}
 	}
 	return gone
-}
-
-// endQuarantine ends the quarantine that was over when a describe began: no late call can change what it shows, so what is
-// still there after it is the node's (S7).
-func (s *Status) endQuarantine(began time.Time) bool {
-	before := len(s.Quarantined)
-	s.Quarantined = slices.DeleteFunc(s.Quarantined, func(q Quarantined) bool { return !began.Before(q.Until) })
-	return len(s.Quarantined) < before
 }
 
 // Follows returns whether a status may follow another, as the API server checks it: what only grows does, and

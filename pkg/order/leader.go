@@ -25,12 +25,18 @@ type Term struct {
 	taken  map[netip.Prefix]time.Duration // until when a describe may still show what is gone
 	given  map[netip.Prefix]time.Duration // until when a describe may not show yet what was assigned
 	made   map[string]time.Duration       // the same of ENIs, by id
+	fences map[netip.Prefix]fence         // of quarantined addresses
+	behind time.Duration                  // since when the status is older than the agent has seen, 0 if it is not
+
+	described time.Duration           // when the last describe began that was compared with the status
+	lacked    map[thing]time.Duration // what that one lacked, and since when describes lack it
 }
 
 // NewTerm returns what a leader knows of a node when it gets the lease.
 func NewTerm(l Lease, epoch int64, acquired time.Duration) *Term {
 	return &Term{Lease: l, Epoch: epoch, Acquired: acquired, doubts: map[netip.Prefix]int{},
-		taken: map[netip.Prefix]time.Duration{}, given: map[netip.Prefix]time.Duration{}, made: map[string]time.Duration{}}
+		taken: map[netip.Prefix]time.Duration{}, given: map[netip.Prefix]time.Duration{}, made: map[string]time.Duration{},
+		fences: map[netip.Prefix]fence{}, lacked: map[thing]time.Duration{}}
 }
 
 // beginChange returns a copy of the status for the leader to change. What is accepted in a status that an earlier leader wrote may
@@ -47,7 +53,7 @@ func (t *Term) beginChange(s Status) Status {
 // endChange gives a changed status the leader's epoch and the next revision, above the one that the agent has seen.
 func (t *Term) endChange(v View, next Status) Status {
 	next.Epoch = t.Epoch
-	next.Revision = max(v.Status.Revision, v.Spec.SeenRevision) + 1
+	next.Revision = NextRevision(v)
 	return next
 }
 
@@ -58,7 +64,7 @@ func (t *Term) Led(s Status) bool { return s.Epoch <= t.Epoch }
 // written with the view's resourceVersion; after a conflict it is decided again. While the agent has seen a later status
 // than there is, nothing is accepted: what the spec says is as old (S5).
 func (t *Term) Accept(v View) (Status, bool) {
-	if v.Spec.Mode != Operator || v.Status.Mode != Operator || !t.Led(v.Status) || v.Spec.SeenRevision > v.Status.Revision {
+	if v.Spec.Mode != Operator || v.Status.Mode != Operator || !t.Led(v.Status) || IsBehind(v) {
 		return v.Status, false
 	}
 	addrs, enis := Acceptable(v.Spec, v.Status), AcceptableInterfaces(v.Spec, v.Status)
@@ -140,7 +146,7 @@ func (t *Term) removeGone(next *Status, now Moment, addrs []netip.Prefix) {
 		t.taken[p] = now.Mono + t.Lease.Settle
 		delete(t.given, p)
 		if t.doubts[p] > 0 {
-			next.quarantineUntil(p, now.Wall.Add(t.Lease.Fence))
+			t.quarantine(next, p, now)
 		}
 		delete(t.doubts, p)
 	}
@@ -168,6 +174,7 @@ func (t *Term) Assigned(v View, now Moment, id string, addrs ...netip.Prefix) St
 		for _, p := range addrs {
 			t.given[p] = now.Mono + t.Lease.Settle
 			delete(t.taken, p)
+			delete(t.lacked, thing{id, p})
 			if !have.hasAny(next.Limits, p) {
 				e.Addresses = append(e.Addresses, p)
 			}
@@ -181,6 +188,7 @@ func (t *Term) Assigned(v View, now Moment, id string, addrs ...netip.Prefix) St
 func (t *Term) Made(v View, now Moment, uid string, e ENI) Status {
 	next := t.beginChange(v.Status)
 	t.made[e.ID] = now.Mono + t.Lease.Settle
+	delete(t.lacked, thing{eni: e.ID})
 	if next.findENI(e.ID) == nil {
 		next.ENIs = append(next.ENIs, e)
 	}

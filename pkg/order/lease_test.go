@@ -101,7 +101,7 @@ func TestAnObjectThatWasPutBack(t *testing.T) {
 	if len(n.agent.book.Addresses) > 0 {
 		t.Fatalf("adopted %+v", n.agent.book.Addresses)
 	}
-	m.send(0, Seen(n.current(), n.agent.head), nil)
+	m.send(0, Seen(n.agent.book, n.current(), n.agent.head), nil)
 	m.land(0, 0, true)
 	reads(m)
 	accepts(m)
@@ -110,12 +110,24 @@ func TestAnObjectThatWasPutBack(t *testing.T) {
 	}
 	m.pass(lease.Settle)
 	looks(m)
-	if s := n.current().Status; s.Revision != 9 || slices.Contains(s.ENIs[0].Addresses, addr) {
+	if n.current().Status.Revision != 1 {
+		t.Fatal("calls of before may still be under way")
+	}
+	m.pass(lease.Fence)
+	looks(m)
+	// One describe does not prove that it is gone, but what it lacks no pod gets.
+	if s := n.current().Status; s.Revision != 9 || !slices.Contains(s.quarantinedPrefixes(), addr) {
 		t.Fatalf("%+v", s)
 	}
 	sees(m)
+	m.addPod(0)
 	if n.agent.head != 9 || m.violation() != "" {
 		t.Errorf("head %d, %s", n.agent.head, m.violation())
+	}
+	m.pass(lease.Settle)
+	looks(m)
+	if s := n.current().Status; slices.Contains(s.ENIs[0].Addresses, addr) || len(s.Quarantined) > 0 {
+		t.Errorf("after the second describe: %+v", s)
 	}
 }
 
@@ -170,11 +182,15 @@ func TestADescribeThatLagsChangesNothing(t *testing.T) {
 	v.Status.Releasing = hosts(11)
 	v.Status = term.Unassigned(v, at(100), hosts(11)...)
 	past := map[string][]netip.Prefix{"eni-a": hosts(11)}
-	if got, changed := term.Described(v, at(102), Description{at(101), past}); changed {
+	if got, changed := term.Described(v, at(102), Description{Began: at(101), Shown: past}); changed {
 		t.Errorf("changed to %+v", got)
 	}
-	got, changed := term.Described(v, at(102), Description{at(102), past})
+	v.Status, _ = term.Described(v, at(102), Description{Began: at(102), Shown: past})
+	if e := v.Status.ENIs; !slices.Equal(e[0].Addresses, hosts(10, 11)) || e[1].State != Attached {
+		t.Errorf("after settle it shows what is there: %+v", v.Status)
+	}
+	got, changed := term.Described(v, at(104), Description{Began: at(104), Shown: past})
 	if e := got.ENIs; !changed || !slices.Equal(e[0].Addresses, hosts(11)) || e[1].State != Detached {
-		t.Errorf("after settle: %+v", got)
+		t.Errorf("another one shows what is not: %+v", got)
 	}
 }

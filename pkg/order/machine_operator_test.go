@@ -167,6 +167,7 @@ func (m *machine) learn(op, i int) {
 	d := *o.shown[i]
 	if m.without("S7 ended") {
 		d.Began.Wall = m.moment().Wall // as if time alone ended it
+		clear(o.terms[i].fences)
 	}
 	if next, is := o.terms[i].Described(m.view(op, i), m.moment(), d); is && m.write(op, i, next) {
 		o.shown[i] = nil

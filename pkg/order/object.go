@@ -16,6 +16,7 @@ type Object struct {
 	Version    string // of the copy, for a write that is made from it; "": there is no object
 	UID        string
 	Generation int64 // it grows with every change of the spec
+	PutBack    int   // how often the store was put back to what it had before, since this process reads it
 	View
 	Asks
 	Tells

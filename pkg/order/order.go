@@ -84,9 +84,10 @@ const (
 	Attached
 	Detached
 	ENILeaving // it is being detached and deleted
+	Unknown    // of a later release: what pods have of it stays theirs, and nobody gets more
 )
 
-var eniStateNames = [...]string{Creating: "Creating", Attached: "Attached", Detached: "Detached", ENILeaving: "Leaving"}
+var eniStateNames = [...]string{Creating: "Creating", Attached: "Attached", Detached: "Detached", ENILeaving: "Leaving", Unknown: "Unknown"}
 
 // String returns the state's name as the object has it.
 func (s ENIState) String() string {
@@ -103,6 +104,7 @@ type ENI struct {
 	MAC       string // by which the node finds its link
 	Subnet    string
 	State     ENIState
+	Said      string // the name of an Unknown state
 	Token     string // that it was made with, "" if it was not made by the operator
 	Topology  string // for whose pods alone it is, "" for all
 	V4, V6    eni.Net

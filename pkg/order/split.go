@@ -25,11 +25,11 @@ func isGrowth(s pool.Step) bool { return s.Do == pool.Assign || s.Do == pool.Cre
 
 // Facts is what the operator knows besides the object.
 type Facts struct {
-	Foreign int // ENIs of the instance that are nobody's pool
-	Pending []pool.Pending
-	Subnets []pool.Subnet
-	NoNew   pool.Cause         // see pool.Snapshot
-	Calls   map[string]ENICall // by ENI id
+	Unmanaged int // ENIs of the instance that are nobody's pool
+	Pending   []pool.Pending
+	Subnets   []pool.Subnet
+	NoNew     pool.Cause         // see pool.Snapshot
+	Calls     map[string]ENICall // by ENI id
 }
 
 // ENICall is what the operator knows of calls about one ENI.
@@ -50,14 +50,14 @@ func Plan(spec Spec, status Status, facts Facts) []pool.Step {
 // to what is to come, so all count as free, but for what the spec says no pod can get, and what waits to go back: on a Restore
 // the operator must not count, since that is the agent's to do.
 func Snapshot(spec Spec, status Status, facts Facts) pool.Snapshot {
-	s := pool.Snapshot{Families: spec.Families, Limits: status.Limits, Foreign: facts.Foreign,
+	s := pool.Snapshot{Families: spec.Families, Limits: status.Limits, Unmanaged: facts.Unmanaged,
 		Pending: facts.Pending, Subnets: facts.Subnets, NoNew: facts.NoNew}
 	states, going := statesFor(status, spec.Held, spec.Release), statesFor(status, spec.Held, nil)
 	for _, e := range status.ENIs {
 		switch {
 		case e.State == Creating || e.State == Detached: // what is being made is in the facts
-		case e.Topology != "":
-			s.Foreign++ // it only takes room
+		case e.Topology != "" || e.State == Unknown:
+			s.Unmanaged++ // it only takes room
 		case spec.Pool.Mode == pool.Burstable && slices.Contains(spec.ReleaseInterfaces, e.ID):
 			// Until it is accepted it counts, or others would be filled for it. See Spec.Idle.
 			s.ENIs = append(s.ENIs, plannedENI(spec, status, facts, e, going))

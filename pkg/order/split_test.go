@@ -50,7 +50,7 @@ func differs(c pool.Config, s pool.Snapshot, plan []pool.Step) bool {
 func divided(c pool.Config, s pool.Snapshot, plan []pool.Step, target int) (Spec, Status, Facts) {
 	spec := Spec{Mode: Operator, Families: s.Families, Slots: target, Pool: PoolFor(c, s.MaxPods, s.Cooling)}
 	status := Status{Mode: Operator, Limits: s.Limits}
-	facts := Facts{Foreign: s.Foreign, Pending: s.Pending, Subnets: s.Subnets, NoNew: s.NoNew, Calls: map[string]ENICall{}}
+	facts := Facts{Unmanaged: s.Unmanaged, Pending: s.Pending, Subnets: s.Subnets, NoNew: s.NoNew, Calls: map[string]ENICall{}}
 	there := 0
 	for _, e := range s.ENIs {
 		facts.Calls[e.ID] = ENICall{Coming: e.Coming, Busy: e.Busy, NoMore: e.NoMore, Stays: e.Stays, Kept: e.Keep}

@@ -59,7 +59,7 @@ func anyLimits(t *rapid.T) eni.Limits {
 
 // anySnapshot draws a node in any state, however odd: calls half done, batches that came in part, limits that shrank.
 func anySnapshot(t *rapid.T) pool.Snapshot {
-	s := pool.Snapshot{Families: anyFamilies(t), Limits: anyLimits(t), Foreign: rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "foreign"),
+	s := pool.Snapshot{Families: anyFamilies(t), Limits: anyLimits(t), Unmanaged: rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "unmanaged"),
 		MaxPods: rapid.SampledFrom([]int{0, 0, 25}).Draw(t, "pods"), Cooling: rapid.SampledFrom([]int{0, 0, 4}).Draw(t, "cooling")}
 	for _, id := range []string{"subnet-a", "subnet-b", "subnet-c"}[:rapid.IntRange(0, 3).Draw(t, "subnets")] {
 		s.Subnets = append(s.Subnets, pool.Subnet{ID: id, Free: rapid.SampledFrom([]int{0, 1, 3, 9, 30, 200}).Draw(t, "free"),

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Wish is a new ENI: with Secondaries addresses for pods, besides its primary one.
-type Wish struct {
+// NewENI is one that a node needs: with Secondaries addresses for pods, besides its primary one.
+type NewENI struct {
 	Secondaries int
 	Partial     bool // fewer will do where no subnet has room for all
 }
@@ -38,8 +38,8 @@ type Refusal struct {
 // Choose chooses a subnet for a node's new ENI: of those with room for all of it the one with the
 // highest weight, then the one with most room, then by ID, so that nodes which come together
 // spread. The caller adds what it takes to Granted before it asks again.
-func Choose(n Node, w Wish, subnets []Subnet, now time.Duration) (Choice, Refusal) {
-	need := w.Secondaries + 1
+func Choose(n Node, asked NewENI, subnets []Subnet, now time.Duration) (Choice, Refusal) {
+	need := asked.Secondaries + 1
 	var usable []Subnet
 	mine := 0
 	for _, s := range subnets {
@@ -55,7 +55,7 @@ func Choose(n Node, w Wish, subnets []Subnet, now time.Duration) (Choice, Refusa
 	})
 	for _, s := range usable {
 		if s.Room() >= need {
-			return Choice{s.ID, w.Secondaries}, Refusal{}
+			return Choice{s.ID, asked.Secondaries}, Refusal{}
 		}
 	}
 	if mine == 0 {
@@ -66,7 +66,7 @@ func Choose(n Node, w Wish, subnets []Subnet, now time.Duration) (Choice, Refusa
 	}
 	most := slices.MaxFunc(usable, func(a, b Subnet) int { return cmp.Or(cmp.Compare(a.Room(), b.Room()), cmp.Compare(b.ID, a.ID)) })
 	// An ENI with its primary address alone would take an address and serve no pod.
-	if w.Partial && most.Room() >= 2 {
+	if asked.Partial && most.Room() >= 2 {
 		return Choice{most.ID, most.Room() - 1}, Refusal{}
 	}
 	return Choice{}, Refusal{SubnetFull, fmt.Sprintf("%d needed, most room %d in %s", need, max(0, most.Room()), most.ID)}

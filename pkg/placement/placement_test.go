@@ -15,10 +15,10 @@ func shared(id string, free, weight int) Subnet {
 }
 
 // place makes ENIs of 15 secondary addresses until there is no room, and tells where they lie.
-func place(subnets []Subnet, w Wish) string {
+func place(subnets []Subnet, asked NewENI) string {
 	var got []string
 	for {
-		c, refused := Choose(Node{Zone: "z"}, w, subnets, 0)
+		c, refused := Choose(Node{Zone: "z"}, asked, subnets, 0)
 		if refused.Why != None {
 			return strings.Join(append(got, string(refused.Why)), " ")
 		}
@@ -38,7 +38,7 @@ func TestENIsSpreadOverSubnetsByWeightThenRoom(t *testing.T) {
 		{shared("a", 40, 10), shared("b", 90, 0), "a a b b b b b SubnetFull", 8, 10},
 	} {
 		subnets := []Subnet{tt.a, tt.b}
-		if got := place(subnets, Wish{Secondaries: 15}); got != tt.want || subnets[0].Room() != tt.roomA || subnets[1].Room() != tt.rB {
+		if got := place(subnets, NewENI{Secondaries: 15}); got != tt.want || subnets[0].Room() != tt.roomA || subnets[1].Room() != tt.rB {
 			t.Errorf("%s, left %d and %d; want %s, left %d and %d", got, subnets[0].Room(), subnets[1].Room(), tt.want, tt.roomA, tt.rB)
 		}
 	}
@@ -46,17 +46,17 @@ func TestENIsSpreadOverSubnetsByWeightThenRoom(t *testing.T) {
 
 func TestWhatHasNoRoomIsRefusedWithItsFigures(t *testing.T) {
 	subnets := []Subnet{shared("a", 20, 0), shared("b", 12, 0)}
-	_, refused := Choose(Node{Zone: "z"}, Wish{Secondaries: 29}, subnets, 0)
+	_, refused := Choose(Node{Zone: "z"}, NewENI{Secondaries: 29}, subnets, 0)
 	if want := (Refusal{SubnetFull, "30 needed, most room 20 in a"}); refused != want {
 		t.Errorf("%+v, want %+v", refused, want)
 	}
-	if c, _ := Choose(Node{Zone: "z"}, Wish{Secondaries: 29, Partial: true}, subnets, 0); c != (Choice{"a", 19}) {
+	if c, _ := Choose(Node{Zone: "z"}, NewENI{Secondaries: 29, Partial: true}, subnets, 0); c != (Choice{"a", 19}) {
 		t.Errorf("partial: %+v, want 19 in a", c)
 	}
-	if c, refused := Choose(Node{Zone: "z"}, Wish{Secondaries: 29, Partial: true}, []Subnet{shared("a", 1, 0)}, 0); refused.Why != SubnetFull {
+	if c, refused := Choose(Node{Zone: "z"}, NewENI{Secondaries: 29, Partial: true}, []Subnet{shared("a", 1, 0)}, 0); refused.Why != SubnetFull {
 		t.Errorf("an ENI that serves no pod is made: %+v", c)
 	}
-	if _, refused := Choose(Node{Zone: "y"}, Wish{Secondaries: 1}, subnets, 0); refused.Why != NoSubnet {
+	if _, refused := Choose(Node{Zone: "y"}, NewENI{Secondaries: 1}, subnets, 0); refused.Why != NoSubnet {
 		t.Errorf("another zone: %+v", refused)
 	}
 }
@@ -91,7 +91,7 @@ func TestWhichSubnetsAreForANode(t *testing.T) {
 func TestRoomIsWhatNobodyElseIsPromised(t *testing.T) {
 	s := shared("a", 100, 0)
 	s.Granted, s.Released, s.KeepFree = 20, 5, 10
-	s.Attached = []Goal{{Attached: 10, Goal: 30}, {Attached: 30, Goal: 30}, {Attached: 5}}
+	s.Attached = []Target{{Attached: 10, Target: 30}, {Attached: 30, Target: 30}, {Attached: 5}}
 	if s.Owed() != 20 || s.Room() != 100-20+5-10-20 {
 		t.Errorf("owed %d, room %d", s.Owed(), s.Room())
 	}

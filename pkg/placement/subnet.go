@@ -28,20 +28,20 @@ type Subnet struct {
 	Free      int           // addresses, as the last describe showed
 	Granted   int           // addresses that calls took since that describe was sent, those under way included
 	Released  int           // addresses that calls gave back since, as the cloud has confirmed
-	Attached  []Goal        // ENIs that are to have more
+	Attached  []Target      // ENIs that are to have more
 	State     State         // after what the cloud refused and showed
 	RetryAt   time.Duration // before that a Full subnet is not asked
 	Described bool          // false: nothing is known of it, or it was missing in the last two
 }
 
-// Goal is how many addresses an ENI has, and how many it is to have: all that fit in burstable,
+// Target is how many addresses an ENI has, and how many it is to have: all that fit in burstable,
 // and those that were taken away to make room for a topology.
-type Goal struct{ Attached, Goal int }
+type Target struct{ Attached, Target int }
 
 // Owed returns how many addresses the subnet's ENIs are still to get. They are not for others.
 func (s Subnet) Owed() (sum int) {
-	for _, g := range s.Attached {
-		sum += max(0, g.Goal-g.Attached)
+	for _, e := range s.Attached {
+		sum += max(0, e.Target-e.Attached)
 	}
 	return sum
 }

@@ -108,8 +108,15 @@ func (k trial) slack() int {
 	return n
 }
 
-// checkBlocks: no idle block of the scarce family is kept that is not wanted. What is
-// released of ENIs that the plan brings addresses to is the next plan's matter.
+// sure returns how many slots there are when what the plan asks for does not come.
+func (k trial) sure() int {
+	steps := slices.DeleteFunc(slices.Clone(k.steps), func(s Step) bool { return s.Do == Assign || s.Do == Create })
+	there, _ := sum(k.c, applied(k.s, steps))
+	return there
+}
+
+// checkBlocks: no idle block of the scarce family is kept that is not wanted, surplus slots being too many without what
+// the plan brings. What is released of ENIs that it brings addresses to is the next plan's matter.
 func (k trial) checkBlocks(t *rapid.T, surplus int) {
 	for _, e := range k.next.ENIs {
 		grows := slices.ContainsFunc(k.steps, func(s Step) bool { return s.ENI == e.ID && s.Do < Create })

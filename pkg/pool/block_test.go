@@ -77,6 +77,12 @@ create in subnet-a with 19: demand needs 99 slots, 64 there, 19 to come on a new
 assign eni-a 16 ipv4: demand needs 40 slots, 3 there, 16 to come on eni-a
 create in subnet-a with 32: demand needs 40 slots, 3 there, 32 to come on a new ENI in subnet-a, which has 184 addresses left
 `},
+		{"what a plan brings makes no single address superfluous before it is there", batch, prefixes(v4, card(0, v4, 1, 48)), 64, `
+create in subnet-a with 16: demand needs 64 slots, 49 there, 16 to come on a new ENI in subnet-a, which has 200 addresses left
+`},
+		{"nor an ENI of them", batch, prefixes(v4, card(0, v4, 0, 64), card(1, v4, 4, 0), card(2, v4, 0, 16)), 96, `
+assign eni-c 16 ipv4: demand needs 96 slots, 84 there, 16 to come on eni-c
+`},
 		{"a block that a pod uses stays", batch, prefixes(v4, card(0, v4, 31, 1)), 1, `
 release eni-a 16 of 10.0.0.16 to 10.0.0.31: demand needs 1 slots, 32 there: 16 free ones go back from eni-a
 `},
@@ -188,7 +194,7 @@ func TestANewENIIsAskedForWholeBlocksOfEachFamily(t *testing.T) {
 func TestSingleAddressesInTheRoomOfBlocksAreNamed(t *testing.T) {
 	s := prefixes(v4, card(0, v4, 1, 3))
 	s.Limits.ENIs = 1
-	got := Texts(Blockers(Config{}, s, 10))
+	got := Texts(TargetCauses(Config{}, s, 10))
 	want := []string{"eni-a: 4 single ipv4 addresses take the room of a block of 16 each", "ENI limit reached: 1 of 1, 0 of them being made and 0 not enipool's"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("blockers (-want +got):\n%s", diff)

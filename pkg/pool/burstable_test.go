@@ -134,7 +134,7 @@ func TestThePlanMakesTheENIsOfTheClosedForm(t *testing.T) {
 		{8, 30, 128, 1}, {8, 30, 300, 1}, {8, 40, 32, 1}, {8, 16, 110, 2}, {2, 8, 110, 1}, {8, 30, 30, 3},
 	} {
 		c := Config{Mode: Burstable, FirstENI: 1, MaxAllocate: tt.allocate, Multiple: tt.multiple, ReturnENIs: true, Scale: scale.Default()}
-		s := Snapshot{Families: both, Limits: eni.Limits{ENIs: tt.enis + 1, V4: tt.q, V6: tt.q}, Foreign: 1,
+		s := Snapshot{Families: both, Limits: eni.Limits{ENIs: tt.enis + 1, V4: tt.q, V6: tt.q}, Unmanaged: 1,
 			Subnets: []Subnet{{ID: "subnet-a", Free: 1000, New: true}}}
 		per, limit := tt.q-1, c.Most(s.Limits, both, 0)
 		for used := range limit + 1 {

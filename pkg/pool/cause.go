@@ -15,6 +15,7 @@ type Kind uint8
 // before what may pass by itself.
 const (
 	Forbidden      Kind = iota + 1 // the cloud refuses the node's credentials, or what it asks for
+	WrongInstance                  // the cloud has no instance of the node's name, or this node is another one
 	Unavailable                    // the cloud does not answer, or fails
 	OperatorSilent                 // the operator does not answer, or can't be asked
 	CacheUnusable                  // no pod can be served from the node cache
@@ -32,9 +33,12 @@ const (
 )
 
 // kinds are the words of the kinds: a label of metrics and of the status, which stands still, and
-// the reason of the node's condition.
+// the reason of the node's condition. They are more than the reasons: what passes by itself is one
+// reason for who reads the condition, and several kinds for who sizes pools. Each reason has a kind,
+// and the order of both is one: cause_test.go.
 var kinds = [...]struct{ word, reason string }{
 	Forbidden:      {"forbidden", health.CloudForbidden},
+	WrongInstance:  {"wrong-instance", health.WrongInstance},
 	Unavailable:    {"unavailable", health.CloudUnavailable},
 	OperatorSilent: {"operator-silent", health.OperatorSilent},
 	CacheUnusable:  {"cache-unusable", health.CacheUnusable},

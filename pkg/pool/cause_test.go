@@ -55,7 +55,7 @@ func TestARefusalIsTheSameCauseWhereverItIsInTheWay(t *testing.T) {
 		for _, e := range s.ENIs {
 			refusals = append(refusals, e.NoMore)
 		}
-		for _, c := range Blockers(anyConfig(t), s, rapid.IntRange(0, 60).Draw(t, "target")) {
+		for _, c := range TargetCauses(anyConfig(t), s, rapid.IntRange(0, 60).Draw(t, "target")) {
 			if c.Kind == 0 || c.Words == "" {
 				t.Fatalf("%+v says nothing", c)
 			}

@@ -33,7 +33,7 @@ func (l *ledger) noMoreENIs() string {
 	switch {
 	case l.attached >= l.s.Limits.ENIs:
 		return fmt.Sprintf("ENI limit reached: %d of %d, %d of them being made and %d not enipool's",
-			l.attached, l.s.Limits.ENIs, len(l.s.Pending)+len(l.created), l.s.Foreign)
+			l.attached, l.s.Limits.ENIs, len(l.s.Pending)+len(l.created), l.s.Unmanaged)
 	case l.c.MaxAllocateENI > 0 && l.carriers >= l.c.MaxAllocateENI:
 		return fmt.Sprintf("%d ENIs for pods, as many as maxAllocateENI lets the node have", l.carriers)
 	}

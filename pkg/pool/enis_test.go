@@ -35,16 +35,16 @@ func TestANodesOwnLimitsAreBelowThoseOfTheInstance(t *testing.T) {
 
 func TestBurstableENIsAreAsLargeAsTheNodeSays(t *testing.T) {
 	c := Config{Mode: Burstable, Multiple: 1, MaxIPsPerENI: 10, MaxAllocateENI: 2, Scale: scale.Default()}
-	s := Snapshot{Families: v4, Limits: eni.Limits{ENIs: 8, V4: 30}, Foreign: 3, Subnets: []Subnet{{ID: "subnet-a", Free: 200, New: true}}}
+	s := Snapshot{Families: v4, Limits: eni.Limits{ENIs: 8, V4: 30}, Unmanaged: 3, Subnets: []Subnet{{ID: "subnet-a", Free: 200, New: true}}}
 	if z := c.Sizing(s.Limits, v4); z.Batch != 9 {
 		t.Errorf("a batch of %d, want 9", z.Batch)
 	}
 	s = applied(s, Plan(c, s, 30))
 	checkENIs(t, s, 2, func(int) int { return 9 })
-	if got := strings.Join(Texts(Blockers(c, s, 18)), "\n"); got != "" {
+	if got := strings.Join(Texts(TargetCauses(c, s, 18)), "\n"); got != "" {
 		t.Errorf("nothing is missing: %s", got)
 	}
-	list := Texts(Blockers(c, s, 19))
+	list := Texts(TargetCauses(c, s, 19))
 	if want := "demand needs 19 slots and the node holds 18 at most: 2 ENIs for pods with 9 slots each"; len(list) == 0 || list[0] != want {
 		t.Errorf("%q, want %s", list, want)
 	}
@@ -60,7 +60,7 @@ func TestNoENIBeyondTheNodesOwnLimitIsMadeOrSaid(t *testing.T) {
 		t.Errorf("%+v", steps)
 	}
 	const want = "2 ENIs for pods, as many as maxAllocateENI lets the node have"
-	if list := Texts(Blockers(c, s, 32)); !slices.Contains(list, want) {
+	if list := Texts(TargetCauses(c, s, 32)); !slices.Contains(list, want) {
 		t.Errorf("%q", list)
 	}
 	if got := c.Full(s); got != want {
@@ -69,7 +69,7 @@ func TestNoENIBeyondTheNodesOwnLimitIsMadeOrSaid(t *testing.T) {
 	if got := (Config{}).Full(s); got != "" {
 		t.Errorf("%q", got)
 	}
-	s.Foreign = 2
+	s.Unmanaged = 2
 	if got, want := (Config{}).Full(s), "ENI limit reached: 4 of 4, 0 of them being made and 2 not enipool's"; got != want {
 		t.Errorf("%q, want %s", got, want)
 	}
@@ -153,7 +153,7 @@ func (k trial) checkThere(t *rapid.T) {
 		}
 	}
 	there, owned := sum(k.c, k.s)
-	carriers, attached := n+len(k.s.Pending), len(k.s.ENIs)+len(k.s.Pending)+k.s.Foreign
+	carriers, attached := n+len(k.s.Pending), len(k.s.ENIs)+len(k.s.Pending)+k.s.Unmanaged
 	may := attached < k.s.Limits.ENIs && carriers < k.c.mostCarriers(k.s.Limits) && owned < k.most()
 	fills := slices.ContainsFunc(k.s.Subnets, func(s Subnet) bool {
 		return s.New && !k.isSpared(s) && !s.Blocked.Is() && !s.NoNew.Is() && k.fills(newField(s, k.s).left, min(perENI(k.s.Limits, k.s.Families), k.most()-owned))

@@ -30,7 +30,7 @@ type ledger struct {
 // they bring is no longer missing.
 func newLedger(c Config, s Snapshot, target int) *ledger {
 	s.Limits = c.Within(s.Limits)
-	l := &ledger{c: c, s: s, asked: target, attached: len(s.ENIs) + s.Foreign + len(s.Pending)}
+	l := &ledger{c: c, s: s, asked: target, attached: len(s.ENIs) + s.Unmanaged + len(s.Pending)}
 	l.most = c.Most(s.Limits, s.Families, s.forPods())
 	l.target = max(0, min(target, l.most))
 	l.ceiling = l.target

@@ -188,7 +188,7 @@ func (l *life) slack() int {
 func (l *life) settled(t *rapid.T) {
 	target := l.target()
 	there, owned := sum(l.c, l.s)
-	blockers := Blockers(l.c, l.s, target)
+	blockers := TargetCauses(l.c, l.s, target)
 	if there != owned || there < target && len(blockers) == 0 {
 		t.Fatalf("%d slots there, %d owned, target %d, and nothing in the way", there, owned, target)
 	}

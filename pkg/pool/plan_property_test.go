@@ -125,7 +125,7 @@ func TestNoPlanBreaksARule(t *testing.T) {
 		k.checkSums(t)
 		k.checkOrder(t)
 		k.checkSpares(t)
-		k.checkBlockers(t)
+		k.checkTargetCauses(t)
 	})
 }
 
@@ -244,7 +244,7 @@ func (k trial) checkLimits(t *rapid.T) {
 			}
 		}
 	}
-	if n := len(k.s.ENIs) + len(k.s.Pending) + k.s.Foreign + created; created > 0 && n > k.s.Limits.ENIs {
+	if n := len(k.s.ENIs) + len(k.s.Pending) + k.s.Unmanaged + created; created > 0 && n > k.s.Limits.ENIs {
 		t.Fatalf("%d ENIs of %d", n, k.s.Limits.ENIs)
 	}
 	carriers := len(k.s.Pending) + created
@@ -281,6 +281,9 @@ func (k trial) checkSums(t *rapid.T) {
 	if there < thereBefore && there < least {
 		t.Fatalf("%d slots there of %d before, %d are wanted: %+v", there, thereBefore, least, k.steps)
 	}
+	if sure := k.sure(); sure < thereBefore && sure < least && inBlocks(k.s.Limits, k.s.Families) {
+		t.Fatalf("%d slots there of %d before until what is asked for comes, %d are wanted: %+v", sure, thereBefore, least, k.steps)
+	}
 	if ownedBefore < k.ceiling() && owned > k.ceiling()+k.slack() && k.c.Mode != Burstable {
 		t.Fatalf("%d slots of %d before, %d may be kept", owned, ownedBefore, k.ceiling())
 	}
@@ -288,7 +291,7 @@ func (k trial) checkSums(t *rapid.T) {
 		return
 	}
 	if inBlocks(k.s.Limits, k.s.Families) {
-		k.checkBlocks(t, there-k.ceiling())
+		k.checkBlocks(t, k.sure()-k.ceiling())
 		return
 	}
 	for _, e := range k.next.ENIs {
@@ -371,10 +374,10 @@ func (k trial) awaits() bool {
 	return slices.ContainsFunc(k.s.ENIs, func(e ENI) bool { return e.Busy && len(e.Coming) > 0 && len(k.s.Families) > 1 })
 }
 
-// checkBlockers: there is a reason exactly when the target is not reached.
-func (k trial) checkBlockers(t *rapid.T) {
-	list := Blockers(k.c, k.s, k.target)
-	if again := Blockers(k.c, k.s, k.target); !slices.Equal(list, again) {
+// checkTargetCauses: there is a reason exactly when the target is not reached.
+func (k trial) checkTargetCauses(t *rapid.T) {
+	list := TargetCauses(k.c, k.s, k.target)
+	if again := TargetCauses(k.c, k.s, k.target); !slices.Equal(list, again) {
 		t.Fatalf("two answers: %+v and %+v", list, again)
 	}
 	if k.awaits() || k.yields() {

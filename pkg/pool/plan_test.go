@@ -165,7 +165,7 @@ create in subnet-c with 11: demand needs 25 slots, 0 there, 11 to come on a new 
 create in subnet-d with 3: demand needs 25 slots, 0 there, 3 to come on a new ENI in subnet-d, which has 9 addresses left: no subnet that takes ENIs now has the 17 that fill one
 `},
 		{"no ENI more than the instance carries", batch, with(node(v4, card(0, v4, 0, 16).with(leaving)), func(s *Snapshot) {
-			s.Foreign, s.Pending = 1, []Pending{{"subnet-a", 7}}
+			s.Unmanaged, s.Pending = 1, []Pending{{"subnet-a", 7}}
 		}), 40, `
 create in subnet-a with 16: demand needs 40 slots, 0 there, 7 on their way, 16 to come on a new ENI in subnet-a, which has 192 addresses left
 `},
@@ -238,7 +238,7 @@ func with(s Snapshot, change func(*Snapshot)) Snapshot {
 	return s
 }
 
-func TestBlockersNameWhatIsInTheWay(t *testing.T) {
+func TestTargetCausesNameWhatIsInTheWay(t *testing.T) {
 	burst := Config{Mode: Burstable, Multiple: 1}
 	full := card(0, v4, 0, 16)
 	for _, tt := range []struct {
@@ -260,7 +260,7 @@ func TestBlockersNameWhatIsInTheWay(t *testing.T) {
 		{"limits that are not known", Config{}, with(node(v4, full), func(s *Snapshot) { s.Limits = eni.Limits{} }), 65,
 			[]string{"demand needs 65 slots and the node holds 0 at most: 0 ENIs for pods with 0 slots each"}},
 		{"the ENI limit", Config{}, with(node(v4, full, card(1, v4, 0, 16).with(leaving)), func(s *Snapshot) {
-			s.Foreign, s.Pending = 1, []Pending{{"subnet-a", 5}}
+			s.Unmanaged, s.Pending = 1, []Pending{{"subnet-a", 5}}
 		}), 64, []string{"eni-b is being deleted", "ENI limit reached: 4 of 4, 1 of them being made and 1 not enipool's"}},
 		{"a subnet without room", Config{}, with(node(v4, card(0, v4, 0, 3)), func(s *Snapshot) { s.Subnets[0].Free = 0 }), 8,
 			[]string{"eni-a: its subnet subnet-a has no address left", "subnet-a has 0 addresses left, a new ENI needs 2"}},
@@ -294,7 +294,7 @@ func TestBlockersNameWhatIsInTheWay(t *testing.T) {
 		{"unknown families", Config{}, node(nil), 1, []string{"the node's address families are not known"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, Texts(Blockers(tt.c, tt.s, tt.target))); diff != "" {
+			if diff := cmp.Diff(tt.want, Texts(TargetCauses(tt.c, tt.s, tt.target))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if steps := Plan(tt.c, tt.s, tt.target); tt.s.NoNew.Is() && slices.ContainsFunc(steps, func(s Step) bool { return s.Do == Create }) {

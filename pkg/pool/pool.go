@@ -47,16 +47,16 @@ type Config struct {
 
 // Snapshot is all that a plan is made from.
 type Snapshot struct {
-	Families []eni.Family
-	Limits   eni.Limits
-	ENIs     []ENI     // attached and in the node state, in its order: oldest first
-	Foreign  int       // unmanaged ENIs on the instance: they only take room
-	Pending  []Pending // ENIs being made
-	Subnets  []Subnet
-	NoNew    Cause // why no new ENI is asked for now, whichever subnet; no kind if one may be
-	MaxPods  int   // pods the node may run, 0 if not known: nobody can use more slots
-	Cooling  int   // slots that there may be beyond MaxPods: the most that cooled down at once lately, which serve no pod meanwhile
-	Needed   int   // slots that pods need now: what a plan brings beyond them is spare
+	Families  []eni.Family
+	Limits    eni.Limits
+	ENIs      []ENI     // attached and in the node state, in its order: oldest first
+	Unmanaged int       // unmanaged ENIs on the instance: they only take room
+	Pending   []Pending // ENIs being made
+	Subnets   []Subnet
+	NoNew     Cause // why no new ENI is asked for now, whichever subnet; no kind if one may be
+	MaxPods   int   // pods the node may run, 0 if not known: nobody can use more slots
+	Cooling   int   // slots that there may be beyond MaxPods: the most that cooled down at once lately, which serve no pod meanwhile
+	Needed    int   // slots that pods need now: what a plan brings beyond them is spare
 }
 
 // ENI is an ENI with its addresses.

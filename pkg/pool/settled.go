@@ -2,7 +2,7 @@ package pool
 
 import "slices"
 
-// Settled tells from counts alone that Plan has nothing to do and Blockers nothing
+// Settled tells from counts alone that Plan has nothing to do and TargetCauses nothing
 // to say. there is how many addresses each ENI of the snapshot has, whose Addresses
 // are not looked at; below 0 it says that some are on their way back or lost. False
 // means nothing: then Plan knows. Nearly every tick of an agent ends here, and it

@@ -69,7 +69,7 @@ func TestWhatIsSettledNeedsNoPlan(t *testing.T) {
 		if steps := Plan(c, s, target); len(steps) > 0 {
 			t.Fatalf("settled at %d, and the plan is %v", target, steps)
 		}
-		if why := Blockers(c, s, target); len(why) > 0 {
+		if why := TargetCauses(c, s, target); len(why) > 0 {
 			t.Fatalf("settled at %d, and blocked by %v", target, why)
 		}
 	})

@@ -27,8 +27,11 @@ func (l *ledger) inReleaseOrder() []*nic {
 // shrink plans what is released: free slots above the ceiling, of ENIs in the order of inReleaseOrder,
 // whole ENIs where nothing of them is left, and addresses that lack their partner of the other
 // family and are not to get it. As long as the target is not reached it releases nothing.
+//
+// What a plan brings in blocks makes nothing superfluous before it is there: a subnet without a whole block gives a few
+// single addresses in its place, and pods wait for those that would have gone.
 func (l *ledger) shrink() {
-	surplus := l.present() - l.ceiling - l.c.slotsBeforehand(l.s.Limits, l.s.Families)
+	surplus := l.present() - l.brought() - l.ceiling - l.c.slotsBeforehand(l.s.Limits, l.s.Families)
 	waits := func(n *nic) bool { return n.uneven() > 0 } // for partners, which may still come
 	if l.present() < l.target || l.owned < l.ceiling && slices.ContainsFunc(l.nics, waits) {
 		return
@@ -50,6 +53,22 @@ func (l *ledger) shrink() {
 			n.releaseUnpaired()
 		}
 	}
+}
+
+// brought returns how many slots the plan brings in blocks.
+func (l *ledger) brought() int {
+	blocks := slices.ContainsFunc(l.s.Families, func(f eni.Family) bool { return unitSize(l.s.Limits, f) > 1 })
+	if !blocks {
+		return 0
+	}
+	sum := 0
+	for _, s := range l.created {
+		sum += s.Count
+	}
+	for _, n := range l.nics {
+		sum += n.present() - n.fewest(func(t tally) int { return t.there() - t.assign })
+	}
+	return sum
 }
 
 // slotsKept returns how many slots an ENI keeps whatever the target is.

@@ -81,7 +81,7 @@ func anyFamilies(t *rapid.T) []eni.Family {
 // anySnapshot draws a node in any state, however odd: calls half done, batches that
 // came in part, limits that shrank.
 func anySnapshot(t *rapid.T) Snapshot {
-	s := Snapshot{Families: anyFamilies(t), Foreign: rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "foreign"),
+	s := Snapshot{Families: anyFamilies(t), Unmanaged: rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "unmanaged"),
 		MaxPods: rapid.SampledFrom([]int{0, 0, 25}).Draw(t, "pods"), Cooling: rapid.SampledFrom([]int{0, 0, 4}).Draw(t, "cooling")}
 	s.Limits = anyBlocks(t, eni.Limits{ENIs: rapid.IntRange(0, 6).Draw(t, "enis"), V4: rapid.IntRange(0, 9).Draw(t, "v4"), V6: rapid.IntRange(3, 9).Draw(t, "v6"),
 		NoPrimary: seldom(t, "no primary")})

@@ -92,6 +92,13 @@ func (b *bucket) take(now time.Duration) bool {
 	return true
 }
 
+// refund puts back a token that was taken for a request that was not sent.
+func (b *bucket) refund(now time.Duration) {
+	if b.advanceTo(now); now >= b.closed {
+		b.level = min(b.most, b.level+token)
+	}
+}
+
 // nextToken returns when there is a token, which is now if there is one. While the rate recovers it
 // may be there sooner: then the time is when the rate rises.
 func (b *bucket) nextToken(now time.Duration) time.Duration {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Class is how urgent a wish is; less is more urgent.
+// Class is how urgent a request is; less is more urgent.
 type Class int
 
 // The classes.
@@ -22,8 +22,8 @@ const (
 func (c Class) String() string { return [...]string{"starving", "empty", "short", "giving"}[c] }
 
 const (
-	// turns is how many wishes of a class in a row pass those of less urgent ones. Then one of
-	// those goes first: a class that always has a wish would keep the others out for ever. They
+	// turns is how many requests of a class in a row pass those of less urgent ones. Then one of
+	// those goes first: a class that always has a request would keep the others out for ever. They
 	// share that one in the same way, so that what goes back, of the last of four classes, has one
 	// of 729 requests: three minutes at four per second, and never while a pod waits for it, since
 	// it is of the first class then.
@@ -34,59 +34,65 @@ const (
 	// refuse a second change.
 	perNode = 2
 	inAll   = 32
+
+	// kept are those of them that only pods that wait get. Detaching an ENI takes minutes where the instance does not
+	// play along: of enough nodes they would hold all. For the same reason a node has one request that gives back.
+	kept = 8
 )
 
-// Wish is what one node wants to ask of the cloud next with one action.
-type Wish struct {
+// Request is what one node wants to ask of the cloud next with one action.
+type Request struct {
 	Node   string
 	Action string
 	Object string // the ENI that it changes, "" if that does not exist yet
 	Class  Class
-	Since  time.Duration // when the node began to lack what the wish is for: the oldest goes first
+	Since  time.Duration // when the node began to lack what the request is for: the oldest goes first
 	Begun  bool          // a step of what has begun, as the attachment of an ENI just made: goes before all others
 }
 
-func (w Wish) sameAs(v Wish) bool {
-	return w.Node == v.Node && w.Action == v.Action && w.Object == v.Object
+func (r Request) sameAs(v Request) bool {
+	return r.Node == v.Node && r.Action == v.Action && r.Object == v.Object
 }
 
-// before orders the wishes of one class. Names decide between equals, so that the order does not
+// before orders the requests of one class. Names decide between equals, so that the order does not
 // depend on that of arrival.
-func (w Wish) before(v Wish) int {
-	return cmp.Or(cmp.Compare(w.Since, v.Since), cmp.Compare(w.Node, v.Node), cmp.Compare(w.Object, v.Object))
+func (r Request) before(v Request) int {
+	return cmp.Or(cmp.Compare(r.Since, v.Since), cmp.Compare(r.Node, v.Node), cmp.Compare(r.Object, v.Object))
 }
 
-// Queue holds what nodes wish until there is a token for it, and knows what is under way.
+// Queue holds what nodes ask for until there is a token for it, and knows what is under way.
 type Queue struct {
-	budget *Budget
-	lines  map[string]*line  // by action
-	wishes map[string][]Wish // by node: all that are in lines
-	onNode map[string]int    // requests under way
-	on     map[string]bool   // ENIs with one
-	begun  int
+	budget   *Budget
+	lines    map[string]*line     // by action
+	requests map[string][]Request // by node: all that are in lines
+	onNode   map[string]int       // requests under way
+	giving   map[string]int       // of those, the ones of what goes back
+	on       map[string]bool      // ENIs with one
+	begun    int
+	others   int // of those, the ones that no pod waits for
 }
 
 // NewQueue returns an empty queue on a budget.
 func NewQueue(b *Budget) *Queue {
-	return &Queue{budget: b, lines: map[string]*line{}, wishes: map[string][]Wish{}, onNode: map[string]int{}, on: map[string]bool{}}
+	return &Queue{budget: b, lines: map[string]*line{}, requests: map[string][]Request{}, onNode: map[string]int{}, giving: map[string]int{}, on: map[string]bool{}}
 }
 
-// Set replaces what a node wishes: at most one wish of an action and an object. One that is there already keeps its place unless its class or
+// Set replaces what a node asks for: at most one request of an action and an object. One that is there already keeps its place unless its class or
 // its age is another one now.
-func (q *Queue) Set(node string, wishes []Wish) {
-	old := q.wishes[node]
-	for _, w := range old {
-		if !slices.Contains(wishes, w) {
-			q.lines[w.Action].remove(w)
+func (q *Queue) Set(node string, requests []Request) {
+	old := q.requests[node]
+	for _, r := range old {
+		if !slices.Contains(requests, r) {
+			q.lines[r.Action].remove(r)
 		}
 	}
-	for _, w := range wishes {
-		if !slices.Contains(old, w) {
-			q.lineOf(w.Action).insert(w)
+	for _, r := range requests {
+		if !slices.Contains(old, r) {
+			q.lineOf(r.Action).insert(r)
 		}
 	}
-	if q.wishes[node] = slices.Clone(wishes); len(wishes) == 0 {
-		delete(q.wishes, node)
+	if q.requests[node] = slices.Clone(requests); len(requests) == 0 {
+		delete(q.requests, node)
 	}
 }
 
@@ -97,66 +103,107 @@ func (q *Queue) lineOf(action string) *line {
 	return q.lines[action]
 }
 
-// Take takes the wish that goes next, with its token; the request must be sent at once. It is
+// Take takes the request that goes next, with its token; the request must be sent at once. It is
 // under way until Done. found is false if nothing may be sent now.
-func (q *Queue) Take(now time.Duration) (next Wish, found bool) {
+func (q *Queue) Take(now time.Duration) (next Request, found bool) {
 	if q.begun >= inAll {
-		return Wish{}, false
+		return Request{}, false
 	}
 	// Actions have buckets of their own, so none waits for another one's token. Between those
-	// that have one the more urgent wish goes first.
+	// that have one the more urgent request goes first.
 	for action, l := range q.lines {
-		w, may := l.chooseNext(q.mayRun)
+		r, may := l.chooseNext(q.mayRun)
 		if !may || q.budget.Next(action, now) > now {
 			continue
 		}
-		if !found || q.goesBefore(w, next) {
-			next, found = w, true
+		if !found || q.goesBefore(r, next) {
+			next, found = r, true
 		}
 	}
 	if !found {
-		return Wish{}, false
+		return Request{}, false
 	}
 	q.budget.Take(next.Action, now)
 	l := q.lines[next.Action]
 	l.grant(next)
-	q.forgetWish(next)
+	q.forget(next)
 	q.begun++
 	q.onNode[next.Node]++
+	if next.Class != Starving {
+		q.others++
+	}
+	if next.Class == Giving {
+		q.giving[next.Node]++
+	}
 	if next.Object != "" {
 		q.on[next.Object] = true
 	}
 	return next, true
 }
 
-// goesBefore orders the first wishes of two actions. It is a total order: lines are visited in
+// goesBefore orders the first requests of two actions. It is a total order: lines are visited in
 // no order.
-func (q *Queue) goesBefore(w, v Wish) bool {
-	if w.Begun != v.Begun {
-		return w.Begun
+func (q *Queue) goesBefore(r, v Request) bool {
+	if r.Begun != v.Begun {
+		return r.Begun
 	}
-	return cmp.Or(cmp.Compare(w.Class, v.Class), w.before(v), cmp.Compare(w.Action, v.Action)) < 0
+	return cmp.Or(cmp.Compare(r.Class, v.Class), r.before(v), cmp.Compare(r.Action, v.Action)) < 0
 }
 
 // mayRun tells whether the request may be under way beside those that are.
-func (q *Queue) mayRun(w Wish) bool {
-	return q.onNode[w.Node] < perNode && !(w.Object != "" && q.on[w.Object])
+func (q *Queue) mayRun(r Request) bool {
+	return q.nodeMay(r) && (r.Class == Starving || q.others < inAll-kept)
 }
 
-func (q *Queue) forgetWish(w Wish) {
-	list := slices.DeleteFunc(q.wishes[w.Node], w.sameAs)
-	if q.wishes[w.Node] = list; len(list) == 0 {
-		delete(q.wishes, w.Node)
+// nodeMay tells whether it may as far as its node is concerned.
+func (q *Queue) nodeMay(r Request) bool {
+	if r.Class == Giving && q.giving[r.Node] >= perNode-1 {
+		return false
+	}
+	return q.onNode[r.Node] < perNode && !(r.Object != "" && q.on[r.Object])
+}
+
+func (q *Queue) forget(r Request) {
+	list := slices.DeleteFunc(q.requests[r.Node], r.sameAs)
+	if q.requests[r.Node] = list; len(list) == 0 {
+		delete(q.requests, r.Node)
 	}
 }
 
 // Done ends a request that Take gave.
-func (q *Queue) Done(w Wish) {
+func (q *Queue) Done(r Request) {
 	q.begun--
-	if q.onNode[w.Node]--; q.onNode[w.Node] == 0 {
-		delete(q.onNode, w.Node)
+	if r.Class != Starving {
+		q.others--
 	}
-	delete(q.on, w.Object)
+	count(q.onNode, r.Node)
+	if r.Class == Giving {
+		count(q.giving, r.Node)
+	}
+	delete(q.on, r.Object)
+}
+
+func count(of map[string]int, node string) {
+	if of[node]--; of[node] == 0 {
+		delete(of, node)
+	}
+}
+
+// Held tells of each class whether a request of it has a token now that its node could use: what is under way of other nodes keeps it, or
+// nobody has asked Take.
+func (q *Queue) Held(now time.Duration) (held [classes]bool) {
+	for action, l := range q.lines {
+		if q.budget.Next(action, now) > now {
+			continue
+		}
+		for c, list := range l.classes {
+			held[c] = held[c] || slices.ContainsFunc(list, q.nodeMay)
+		}
+		for _, r := range l.begun {
+			held[r.Class] = held[r.Class] || q.nodeMay(r)
+		}
+	}
+	return held
 }
 
 // Next returns when to ask Take again if neither Set nor Done comes before; waits is false if
@@ -176,14 +223,14 @@ func (q *Queue) Next(now time.Duration) (at time.Duration, waits bool) {
 	return at, waits
 }
 
-// Waiting returns how many wishes of each class wait.
+// Waiting returns how many requests of each class wait.
 func (q *Queue) Waiting() (of [classes]int) {
 	for _, l := range q.lines {
 		for c := range l.classes {
 			of[c] += len(l.classes[c])
 		}
-		for _, w := range l.begun {
-			of[w.Class]++
+		for _, r := range l.begun {
+			of[r.Class]++
 		}
 	}
 	return of

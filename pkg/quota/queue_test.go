@@ -17,7 +17,7 @@ func plenty() *Budget { return NewBudget(nil, Limit{Burst: 1e6, PerSecond: 1e6},
 func put(q *Queue, class Class, n int) {
 	for i := range n {
 		node := fmt.Sprintf("%s-%03d", class, i)
-		q.Set(node, []Wish{{Node: node, Action: action, Class: class, Since: time.Duration(i)}})
+		q.Set(node, []Request{{Node: node, Action: action, Class: class, Since: time.Duration(i)}})
 	}
 }
 
@@ -67,7 +67,7 @@ func TestClassesTakeTurns(t *testing.T) {
 	}
 }
 
-// A class whose more urgent ones always have wishes goes in the end: of nine grants one is for
+// A class whose more urgent ones always have requests goes in the end: of nine grants one is for
 // the classes behind the first, of nine of those one for the classes behind the second, and so on.
 func TestEachClassGoesInTheEnd(t *testing.T) {
 	q := NewQueue(plenty())
@@ -84,7 +84,7 @@ func TestEachClassGoesInTheEnd(t *testing.T) {
 		longest[w.Class] = max(longest[w.Class], i-last[w.Class])
 		last[w.Class] = i
 		w.Since += classesApart
-		q.Set(w.Node, []Wish{w})
+		q.Set(w.Node, []Request{w})
 	}
 	if want := [classes]int{2, 2 * 9, 2 * 81, 729}; longest != want {
 		t.Errorf("classes waited for %v grants, want %v", longest, want)
@@ -95,11 +95,11 @@ const classesApart = time.Second
 
 func TestTheOldestGoesFirstAndWhatHasBegunBeforeAll(t *testing.T) {
 	q := NewQueue(plenty())
-	q.Set("b", []Wish{{Node: "b", Action: action, Class: Short, Since: 5}})
-	q.Set("a", []Wish{{Node: "a", Action: action, Class: Short, Since: 5}})
-	q.Set("c", []Wish{{Node: "c", Action: action, Class: Short, Since: 4}})
-	q.Set("d", []Wish{{Node: "d", Action: action, Class: Starving, Since: 9}})
-	q.Set("e", []Wish{{Node: "e", Action: "AttachNetworkInterface", Class: Giving, Since: 9, Begun: true}})
+	q.Set("b", []Request{{Node: "b", Action: action, Class: Short, Since: 5}})
+	q.Set("a", []Request{{Node: "a", Action: action, Class: Short, Since: 5}})
+	q.Set("c", []Request{{Node: "c", Action: action, Class: Short, Since: 4}})
+	q.Set("d", []Request{{Node: "d", Action: action, Class: Starving, Since: 9}})
+	q.Set("e", []Request{{Node: "e", Action: "AttachNetworkInterface", Class: Giving, Since: 9, Begun: true}})
 	var got []string
 	for {
 		w, found := q.Take(0)
@@ -115,7 +115,7 @@ func TestTheOldestGoesFirstAndWhatHasBegunBeforeAll(t *testing.T) {
 
 func TestANodeHasTwoRequestsUnderWayAndAnENIOne(t *testing.T) {
 	q := NewQueue(plenty())
-	q.Set("n", []Wish{
+	q.Set("n", []Request{
 		{Node: "n", Action: action, Object: "eni-1", Class: Starving},
 		{Node: "n", Action: "UnassignPrivateIpAddresses", Object: "eni-1", Class: Giving},
 		{Node: "n", Action: "CreateNetworkInterface", Class: Short},
@@ -156,9 +156,9 @@ func TestAnActionWithoutTokensHoldsUpNoOther(t *testing.T) {
 	b := NewBudget(map[string]Limit{"Create": {Burst: 1, PerSecond: 1}}, Limit{Burst: 10, PerSecond: 1}, 0)
 	q := NewQueue(b)
 	for _, n := range []string{"a", "b"} {
-		q.Set(n, []Wish{{Node: n, Action: "Create", Class: Starving}})
+		q.Set(n, []Request{{Node: n, Action: "Create", Class: Starving}})
 	}
-	q.Set("c", []Wish{{Node: "c", Action: "Unassign", Class: Giving}})
+	q.Set("c", []Request{{Node: "c", Action: "Unassign", Class: Giving}})
 	var got []string
 	for now := time.Duration(0); len(got) < 3; {
 		if w, found := q.Take(now); found {
@@ -176,27 +176,27 @@ func TestAnActionWithoutTokensHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// A wish that is set again in the same words keeps its place, and one that is taken back is
+// A request that is set again in the same words keeps its place, and one that is taken back is
 // never served.
-func TestTheQueueServesWhatIsWishedAndNothingElse(t *testing.T) {
+func TestTheQueueServesWhatIsAskedForAndNothingElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := NewQueue(NewBudget(nil, Limit{Burst: 3, PerSecond: 2}, 0))
-		wishes := map[string][]Wish{}
-		var under []Wish
+		requests := map[string][]Request{}
+		var under []Request
 		now := time.Duration(0)
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
 			node := fmt.Sprint("n", rapid.IntRange(0, 4).Draw(t, "node"))
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
-				var list []Wish
+				var list []Request
 				for i, a := range []string{"Create", "Assign"} {
 					if rapid.Bool().Draw(t, a) {
-						list = append(list, Wish{Node: node, Action: a, Object: strings.Repeat(node+"-eni", i), Begun: rapid.Bool().Draw(t, "begun"),
+						list = append(list, Request{Node: node, Action: a, Object: strings.Repeat(node+"-eni", i), Begun: rapid.Bool().Draw(t, "begun"),
 							Class: Class(rapid.IntRange(0, int(classes)-1).Draw(t, "class")), Since: time.Duration(rapid.IntRange(0, 3).Draw(t, "since"))})
 					}
 				}
 				q.Set(node, list)
-				wishes[node] = list
+				requests[node] = list
 			case 1:
 				now += time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond
 			case 2:
@@ -209,18 +209,18 @@ func TestTheQueueServesWhatIsWishedAndNothingElse(t *testing.T) {
 				if !found {
 					continue
 				}
-				at := slices.Index(wishes[w.Node], w)
+				at := slices.Index(requests[w.Node], w)
 				if at < 0 {
-					t.Fatalf("served %+v, which nobody wishes: %v", w, wishes)
+					t.Fatalf("served %+v, which nobody asked for: %v", w, requests)
 				}
-				wishes[w.Node] = slices.Delete(slices.Clone(wishes[w.Node]), at, at+1)
-				if w.Object != "" && slices.ContainsFunc(under, func(u Wish) bool { return u.Object == w.Object }) {
+				requests[w.Node] = slices.Delete(slices.Clone(requests[w.Node]), at, at+1)
+				if w.Object != "" && slices.ContainsFunc(under, func(u Request) bool { return u.Object == w.Object }) {
 					t.Fatalf("two requests on %s", w.Object)
 				}
 				under = append(under, w)
 			}
 			n := 0
-			for _, list := range wishes {
+			for _, list := range requests {
 				n += len(list)
 			}
 			sum := 0

@@ -37,7 +37,7 @@ type node struct {
 }
 
 // newNode makes a node of the account with an agent that has not begun.
-func newNode(p *play, m sim.Machine, conf agentconf.Config, seed uint64) (*node, error) {
+func newNode(p *play, m sim.NodeSpec, conf agentconf.Config, seed uint64) (*node, error) {
 	if _, err := p.account.AddNode(m); err != nil {
 		return nil, err
 	}
@@ -46,8 +46,8 @@ func newNode(p *play, m sim.Machine, conf agentconf.Config, seed uint64) (*node,
 	n.told = agent.NewVirtualClock(agent.VirtualTime{Now: p.sinceBoot, Wall: p.clock.Now, Begin: p.clock.beginCall,
 		After: func(d time.Duration, do func()) { p.clock.planAt(p.clock.now+d, do) }})
 	n.agent = agent.New(conf, agent.Parts{
-		Book: n, Unusable: nodecache.Unusable, Kernel: n, Cloud: counted{newPriced(p.account, m.Name, p.till), n}, Orphans: n, Memory: n, Events: n,
-		Log: p.log.With("node", m.Name), Wants: n.pendingADDs, Publish: n.takeStatus,
+		Cache: n, Unusable: nodecache.Unusable, Kernel: n, Cloud: counted{newPriced(p.account, m.Name, p.till), n}, Stale: n, Memory: n, Events: n,
+		Log: p.log.With("node", m.Name), PendingADDs: n.pendingADDs, Publish: n.takeStatus,
 		MaxPods: func() (int, string) { return p.world.MaxPods, "simulation" },
 		Clock:   n.told, Rand: rand.New(rand.NewPCG(seed, 2)),
 	})
@@ -130,10 +130,10 @@ func (n *node) Reclaim(context.Context, func(eni.Owner) bool) ([]eni.Address, er
 func (n *node) Load() ([]byte, error) { return nil, nil }
 func (n *node) Save([]byte) error     { return nil }
 
-func (n *node) pendingADDs(time.Duration) ([]nodecache.Waiter, error) {
-	var list []nodecache.Waiter
+func (n *node) pendingADDs(time.Duration) ([]nodecache.PendingADD, error) {
+	var list []nodecache.PendingADD
 	for _, p := range n.pending {
-		list = append(list, nodecache.Waiter{Owner: p.owner, Since: p.since})
+		list = append(list, nodecache.PendingADD{Owner: p.owner, Since: p.since})
 	}
 	return list, nil
 }

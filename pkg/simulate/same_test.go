@@ -78,7 +78,7 @@ type realNode struct {
 	reload              chan agentconf.Config
 
 	mu      sync.Mutex
-	waiting []nodecache.Waiter
+	waiting []nodecache.PendingADD
 	changed chan struct{} // closed when the agent changes the node state
 }
 
@@ -143,10 +143,10 @@ func (r *realNode) Reclaim(context.Context, func(eni.Owner) bool) ([]eni.Address
 	return nil, nil
 }
 
-func (r *realNode) wants(time.Duration) ([]nodecache.Waiter, error) {
+func (r *realNode) wants(time.Duration) ([]nodecache.PendingADD, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]nodecache.Waiter(nil), r.waiting...), nil
+	return append([]nodecache.PendingADD(nil), r.waiting...), nil
 }
 
 // Call and the others are metrics.
@@ -182,7 +182,7 @@ func (r *realNode) live(k int, p Pod) (waited time.Duration) {
 		if !announced {
 			announced = true
 			r.mu.Lock()
-			r.waiting = append(r.waiting, nodecache.Waiter{Owner: owner, Since: r.now()})
+			r.waiting = append(r.waiting, nodecache.PendingADD{Owner: owner, Since: r.now()})
 			r.mu.Unlock()
 			r.call()
 		}
@@ -241,8 +241,8 @@ func runReal(t *testing.T, w World, l Load, s Setting, script []happening, prepa
 		r := &realNode{t: t, cache: nodecache.Cache{Path: conf.Cache}, account: account, name: conf.Node, begin: begin,
 			wake: make(chan struct{}, 1), changed: make(chan struct{}),
 			occupied: make(chan struct{}, 1), disturbed: make(chan struct{}, 1), reload: make(chan agentconf.Config)}
-		a := agent.New(conf, agent.Parts{Book: r, Unusable: nodecache.Unusable, Kernel: r, Cloud: client, Orphans: r,
-			Memory: agent.File{Path: conf.State}, Events: r, Log: slog.New(log), Wants: r.wants,
+		a := agent.New(conf, agent.Parts{Cache: r, Unusable: nodecache.Unusable, Kernel: r, Cloud: client, Stale: r,
+			Memory: agent.File{Path: conf.State}, Events: r, Log: slog.New(log), PendingADDs: r.wants,
 			Publish: func(status.Status, string) error { return nil },
 			MaxPods: func() (int, string) { return w.MaxPods, "test" }, Rand: rand.New(rand.NewPCG(w.Seed, 2)),
 			Clock: agent.NewRealClock(r.now, agent.Signals{Wake: r.wake, Occupied: r.occupied, Disturbed: r.disturbed, Reload: r.reload})})

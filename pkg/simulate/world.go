@@ -51,7 +51,7 @@ func (w World) newAccount(c sim.Clock) (*sim.Account, error) {
 		if err := a.AddSubnet(n); err != nil {
 			return nil, err
 		}
-		if err := a.SetForeign(s.ID, s.Taken); err != nil {
+		if err := a.SetUnmanaged(s.ID, s.Taken); err != nil {
 			return nil, err
 		}
 	}
@@ -59,8 +59,8 @@ func (w World) newAccount(c sim.Clock) (*sim.Account, error) {
 }
 
 // instanceOf returns the instance of the k-th node.
-func (w World) instanceOf(k int) sim.Machine {
-	return sim.Machine{Name: "node-" + strconv.Itoa(k+1), Limits: w.Limits, Subnet: w.Subnets[k%len(w.Subnets)].ID,
+func (w World) instanceOf(k int) sim.NodeSpec {
+	return sim.NodeSpec{Name: "node-" + strconv.Itoa(k+1), Limits: w.Limits, Subnet: w.Subnets[k%len(w.Subnets)].ID,
 		LikeBCE: w.Driver != nil && w.Driver.NoIndex}
 }
 

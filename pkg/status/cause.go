@@ -21,8 +21,8 @@ func (s Status) Cause(now time.Time) string {
 
 // mainCause is what is wrong now, as the agent has it.
 func (s Status) mainCause() string {
-	if s.Problem == "" && len(s.Causes) == 0 && len(s.Blockers) > 0 {
-		return s.Blockers[0]
+	if s.Problem == "" && len(s.Causes) == 0 && len(s.TargetCauses) > 0 {
+		return s.TargetCauses[0]
 	}
 	return s.Problem
 }

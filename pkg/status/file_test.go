@@ -57,7 +57,7 @@ func TestTheFileIsWrittenWhenThereIsNewsOrItGetsOld(t *testing.T) {
 		{"the time alone, for long", func(s *Status) { s.Written = noon.Add(30 * time.Second) }, true},
 		{"the clock was set back", func(s *Status) { s.Written = noon.Add(-time.Second) }, true},
 		{"a number", func(s *Status) { s.Demand++ }, true},
-		{"a list", func(s *Status) { s.Blockers = []string{"no room"} }, true},
+		{"a list", func(s *Status) { s.TargetCauses = []string{"no room"} }, true},
 		{"the time of the last error", func(s *Status) { s.LastErrorTime = noon }, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

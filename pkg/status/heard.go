@@ -13,6 +13,10 @@ const (
 	silentAt  = 4
 )
 
+// UntilBeat is how long after now, the time since boot, the next sign of life is due. All that an idle agent
+// looks at as often does it in the same moment: each wake of a process costs more than what it does then.
+func UntilBeat(now time.Duration) time.Duration { return BeatEvery - now%BeatEvery }
+
 // vouchTime is more than the fast path goes on without the agent's word.
 const vouchTime = 5 * time.Second
 

@@ -24,7 +24,7 @@ type Status struct {
 
 	Strategy string `json:"strategy"`
 
-	Demand int    `json:"demand"` // slots that pods and waiters want now
+	Demand int    `json:"demand"` // slots that pods and pending ADDs need now
 	Need   int    `json:"need"`   // what the equation makes of it
 	Target int    `json:"target"` // after damping
 	Reason string `json:"reason"` // why the target is what it is
@@ -34,15 +34,15 @@ type Status struct {
 	MaxPods       int    `json:"maxPods"`
 	MaxPodsSource string `json:"maxPodsSource"`
 
-	Addresses Addresses `json:"addresses"`
-	ENIs      int       `json:"enis"` // attached, the primary ENI among them
-	ENILimit  int       `json:"eniLimit"`
-	Waiters   int       `json:"waiters"` // ADDs that wait for an address
-	Orphans   int       `json:"orphans"` // addresses of sandboxes that are provably dead, seen once
+	Addresses        Addresses `json:"addresses"`
+	ENIs             int       `json:"enis"` // attached, the primary ENI among them
+	ENILimit         int       `json:"eniLimit"`
+	PendingADDs      int       `json:"waiters"` // ADDs that have no address yet
+	StaleAllocations int       `json:"orphans"` // addresses whose sandboxes provably do not exist any more, seen once
 
-	InFlight []string `json:"inFlight,omitempty"` // steps under way, as people read them
-	Backoff  []string `json:"backoff,omitempty"`  // what is left alone for a while, and why
-	Blockers []string `json:"blockers,omitempty"` // why the target is out of reach
+	InFlight     []string `json:"inFlight,omitempty"` // steps under way, as people read them
+	Backoff      []string `json:"backoff,omitempty"`  // calls that are not repeated for a while after a failure, and why
+	TargetCauses []string `json:"blockers,omitempty"` // why the target is out of reach
 	Findings
 
 	FastPath *FastPath `json:"fastPath,omitempty"` // nil: the agent has none to keep
@@ -50,7 +50,7 @@ type Status struct {
 	Refused *Refused `json:"refused,omitempty"` // nil: the configuration file is in force
 
 	Watched bool `json:"watched,omitempty"` // the cluster is asked for the node's pods
-	Synced  bool `json:"synced,omitempty"`  // and has answered: until then no address goes back
+	Synced  bool `json:"synced,omitempty"`  // and has answered: until then no address is released
 	Pods    int  `json:"pods,omitempty"`    // of them: that need an address
 
 	Health health.Report `json:"health"` // what the cluster is told; without a reason nothing is
@@ -74,6 +74,7 @@ type Findings struct {
 	Shared    []string `json:"shared,omitempty"`    // addresses of pods that others claim too
 	Blocked   []string `json:"blocked,omitempty"`   // chains of others that drop what pods send or get
 	Misrouted []string `json:"misrouted,omitempty"` // routes and rules of others that pods' packets take instead of ours
+	Prefixes  string   `json:"prefixes,omitempty"`  // delegated ones, where there are any: how many, and what keeps their free addresses
 	Unused    []string `json:"unused,omitempty"`    // ENIs that get none for pods, with addresses that no pod uses
 	LeftOut   []string `json:"leftOut,omitempty"`   // ENIs of which the cloud tells what can't be right
 	Undone    []Undone `json:"undone,omitempty"`    // repairs that something undoes again and again, the most frequent first

@@ -42,7 +42,14 @@ func (s Status) Lines(now time.Time, process Process) []string {
 	}
 	text.add("limits", "%s", s.describeLimits())
 	if c := s.Health.Capacity; s.Health.Reason != "" && c >= 0 && c < s.Most {
-		text.add("capacity", "%d pods, as long as there are no more addresses", c)
+		until := "as long as there are no more addresses"
+		if !s.Health.Faulty && len(s.Causes)+len(s.TargetCauses) == 0 { // the number follows later, so that it does not go up and down
+			until = "until more addresses could be had for a while"
+		}
+		text.add("capacity", "%d pods, %s", c, until)
+	}
+	if s.Prefixes != "" {
+		text.add("prefixes", "%s", s.Prefixes)
 	}
 	if s.FastPath != nil {
 		text.add("fast path", "%s", s.fastPath(now, process))
@@ -65,8 +72,8 @@ func (s Status) Lines(now time.Time, process Process) []string {
 	if s.AskedBack > 0 {
 		text.add("operator", "asks this node to do without %d slots: pods of other nodes wait, and no subnet of the zone has addresses left", s.AskedBack)
 	}
-	if s.Orphans > 0 {
-		text.add("stale", "%s whose sandboxes are gone, about to be freed", countAddresses(s.Orphans))
+	if s.StaleAllocations > 0 {
+		text.add("stale", "%s whose sandboxes are gone, about to be freed", countAddresses(s.StaleAllocations))
 	}
 	return text
 }
@@ -99,12 +106,12 @@ func (s Status) describeMode() string {
 func (s Status) describeSizing() string {
 	text := fmt.Sprintf("%d", s.Demand)
 	switch {
-	case s.Synced && s.Waiters > 0:
-		text += fmt.Sprintf(" (%d pods, %d wait)", s.Pods, s.Waiters)
+	case s.Synced && s.PendingADDs > 0:
+		text += fmt.Sprintf(" (%d pods, %d wait)", s.Pods, s.PendingADDs)
 	case s.Synced:
 		text += fmt.Sprintf(" (%d pods)", s.Pods)
-	case s.Waiters > 0:
-		text += fmt.Sprintf(" (%d wait)", s.Waiters)
+	case s.PendingADDs > 0:
+		text += fmt.Sprintf(" (%d wait)", s.PendingADDs)
 	}
 	switch {
 	case s.Limited():

@@ -11,19 +11,21 @@ import (
 
 func TestAStatusIsToldInLines(t *testing.T) {
 	busy := example()
-	busy.Waiters, busy.Ready, busy.Problem, busy.Exhausted = 35, false, "no addresses left in\x1b subnet subnet-a", "subnet-a,subnet-b"
+	busy.PendingADDs, busy.Ready, busy.Problem, busy.Exhausted = 35, false, "no addresses left in\x1b subnet subnet-a", "subnet-a,subnet-b"
 	busy.InFlight = []string{"assign 32 ipv4 addresses to eni-a", "delete eni-b"}
 	busy.Backoff = []string{"releases for 20s: throttled", "requests for addresses in subnet-a for 12s: full"}
 	busy.Causes = []Cause{{Kind: "subnet-full", Object: "subnet-a", Next: noon.Add(16 * time.Second), What: busy.Problem}, {Kind: "throttled", What: "throttled"}}
-	busy.Blockers = []string{"every ENI is full, and no subnet has room for one more"}
-	busy.Addresses.Lost, busy.Addresses.Held, busy.Addresses.Unlinked, busy.Orphans = 1, 11, 8, 2
+	busy.TargetCauses = []string{"every ENI is full, and no subnet has room for one more"}
+	busy.Addresses.Lost, busy.Addresses.Held, busy.Addresses.Unlinked, busy.StaleAllocations = 1, 11, 8, 2
 	busy.Unused = []string{"eni-a, an ENI that gets no addresses for pods, has 2 that no pod uses"}
 	busy.Shared = []string{"10.0.1.4 of default/web is claimed by others too: rule 1536: from 10.0.1.4 lookup 2"}
 	busy.LastError, busy.LastErrorTime = "AssignAddresses eni-a: throttled", noon.Add(-90*time.Second)
 	exhausted := example()
-	exhausted.Watched, exhausted.Synced, exhausted.Pods, exhausted.Waiters = true, true, 36, 2
+	exhausted.Watched, exhausted.Synced, exhausted.Pods, exhausted.PendingADDs = true, true, 36, 2
 	exhausted.Health = health.Report{Faulty: true, Reason: health.SubnetExhausted, Message: "2 pods have no address: ...", Capacity: 34}
 	exhausted.FaultSince = noon.Add(-2 * time.Minute)
+	again := example()
+	again.Health, again.Prefixes = health.Report{Reason: health.AddressesAvailable, Capacity: 16}, "3 of 16 addresses each; 2 in use, whose 17 free addresses stay until all of a prefix are free"
 	unsynced := example()
 	unsynced.Watched, unsynced.Health = true, health.Report{Reason: health.AddressesAvailable, Capacity: 109}
 	synced := example()
@@ -107,6 +109,13 @@ demand:	36 (36 pods, 2 wait), need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
 capacity:	34 pods, as long as there are no more addresses
 `},
+		{"more can be had again, and prefixes", again, 4 * time.Second, `
+agent:	ready, mode batch by equation, heard 4s ago
+demand:	36, need 48, target 48: up
+limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
+capacity:	16 pods, until more addresses could be had for a while
+prefixes:	3 of 16 addresses each; 2 in use, whose 17 free addresses stay until all of a prefix are free
+`},
 		{"repairs that don't last", fought, 4 * time.Second, `
 agent:	ready, mode batch by equation, heard 4s ago
 cause:	something on this node undoes what the agent repairs, 148 times in 2m40s so far: add rule 512: from all lookup 100; who it may be: a second agent
@@ -181,7 +190,7 @@ func TestOneLineTellsTheCauseAndOneTheNextTry(t *testing.T) {
 		{"one that is tried now", Status{Problem: "p", Causes: []Cause{{What: "p", Next: noon}}}, "p", ""},
 		{"several", Status{Problem: "p", Causes: make([]Cause, 3)}, "p (and 2 more: -o json has all)", ""},
 		{"what the cluster is told of it", Status{Problem: "p", Causes: []Cause{{What: "p", Reason: health.CloudForbidden}}, Health: faulty, FaultTimes: FaultTimes{FaultSince: noon.Add(-time.Minute)}}, "CloudForbidden for 1m0s: p", ""},
-		{"no pod waits, and the pool can't grow", Status{Blockers: []string{"eni-a is busy", "b"}}, "eni-a is busy", ""},
+		{"no pod waits, and the pool can't grow", Status{TargetCauses: []string{"eni-a is busy", "b"}}, "eni-a is busy", ""},
 		{"a fault of the previous release", Status{Health: faulty, FaultTimes: FaultTimes{FaultSince: noon}}, "CloudForbidden for 0s: 3 pods have no address: ...", ""},
 		{"a back-off of the previous release", Status{Problem: "cloud: throttled", Backoff: []string{"releases for 1s: busy", "cloud for 12s: throttled", "y"}, Written: noon.Add(-5 * time.Second)}, "cloud: throttled", "in 7s"},
 		{"the first of several tries of what is told", Status{Problem: "EPERM", Backoff: []string{"the kernel for 9s: EPERM", "ticks for 3s: EPERM"}, Written: noon}, "EPERM", "in 3s"},

@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/enipool/enipool/pkg/config"
 	"github.com/enipool/enipool/plugins/enipool-agent/cli"
 	"github.com/enipool/enipool/plugins/enipool-agent/configfile"
 	"github.com/enipool/enipool/plugins/enipool-agent/setup"
@@ -52,7 +53,7 @@ goes on with the configuration that was in force last, and says so.`,
 		Example: `  enipool-agent --config /etc/enipool/agent.yaml
   enipool-agent --config agent.yaml --dry-run    # what it would do, and why`,
 		Version:       release,
-		Args:          cobra.NoArgs,
+		Args:          refuseArguments,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -77,4 +78,13 @@ goes on with the configuration that was in force last, and says so.`,
 		return 1
 	}
 	return 2
+}
+
+// refuseArguments refuses words that are no command.
+func refuseArguments(root *cobra.Command, args []string) error {
+	var commands []string
+	for _, c := range root.Commands() {
+		commands = append(commands, c.Name())
+	}
+	return config.UnknownArgument(root.Name(), commands, args)
 }

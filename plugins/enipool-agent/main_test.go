@@ -65,7 +65,7 @@ func serveVPC(ts *testscript.TestScript, neg bool, args []string) {
 	v, err := lab.Open(args[0], sim.Options{MTU: 1500}, lab.V4)
 	ts.Check(err)
 	ts.Defer(func() { ts.Check(v.Close()) })
-	_, err = v.AddNode(sim.Machine{Name: "n1", Limits: eni.Limits{ENIs: 3, V4: 20}, Subnet: lab.Subnet.ID}, lab.Subnet)
+	_, err = v.AddNode(sim.NodeSpec{Name: "n1", Limits: eni.Limits{ENIs: 3, V4: 20}, Subnet: lab.Subnet.ID}, lab.Subnet)
 	ts.Check(err)
 	_, err = v.Serve(ts.MkAbs("vpc.sock"), nil)
 	ts.Check(err)

@@ -95,7 +95,7 @@ func runAgent(ctx context.Context, line configfile.Flags, stdout, stderr io.Writ
 		reloads.TellCluster(joined)
 	}
 	ears := wake.WatchKernel(&parts, reloads.Log)
-	parts.Wants = nodefiles.CountWaits(nodecache.Cache{Path: conf.Cache}, metrics, reloads.Log, parts.Wants)
+	parts.PendingADDs = nodefiles.CountWaits(nodecache.Cache{Path: conf.Cache}, metrics, reloads.Log, parts.PendingADDs)
 	publisher := nodefiles.NewPublisher(conf.Cache, reloads.Log)
 	if joined != nil {
 		publisher.TellCluster(nodefiles.Cluster{Offers: joined.Offers, Report: joined.ReportNetwork})
@@ -146,11 +146,11 @@ func newParts(conf agentconf.Config, client cloud.Cloud, metrics *web.Metrics, r
 	log, cache := reloads.Log, nodecache.Cache{Path: conf.Cache}
 	page := &status.Page{File: status.Beside(conf.Cache)}
 	return agent.Parts{
-		Book: cache, Unusable: nodecache.Unusable, Writable: cache.CheckWritable, Cloud: client, Memory: agent.File{Path: conf.State}, Events: metrics, Log: log,
-		Kernel:  node.Node{Cache: cache, Now: nodecache.SinceBoot, Fast: fast},
-		Orphans: &cni.Plugin{Cache: cache, Now: nodecache.SinceBoot, Log: log},
-		Wants:   cache.Waiters,
-		Publish: func(s status.Status, why string) error { return cmp.Or(page.Write(s), cache.SetWhy(why)) },
+		Cache: cache, Unusable: nodecache.Unusable, Writable: cache.CheckWritable, Cloud: client, Memory: agent.File{Path: conf.State}, Events: metrics, Log: log,
+		Kernel:      node.Node{Cache: cache, Now: nodecache.SinceBoot, Fast: fast},
+		Stale:       &cni.Plugin{Cache: cache, Now: nodecache.SinceBoot, Log: log},
+		PendingADDs: cache.PendingADDs,
+		Publish:     func(s status.Status, why string) error { return cmp.Or(page.Write(s), cache.SetWhy(why)) },
 		Beat: func() {
 			if err := page.Touch(time.Now()); err != nil {
 				log.Debug("no sign of life can be given", "error", err)

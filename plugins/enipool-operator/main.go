@@ -20,6 +20,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/enipool/enipool/pkg/clouds/region"
+	"github.com/enipool/enipool/pkg/config"
 	"github.com/enipool/enipool/pkg/config/operatorconf"
 	"github.com/enipool/enipool/pkg/kube"
 	"github.com/enipool/enipool/pkg/operator"
@@ -48,11 +49,11 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, ta
 		Long: `Call the cloud for all nodes of a cluster, in place of their agents.
 
 It serves the nodes whose agents have cloud.provider: operator. Of several operators one
-leads; the others wait for its lease. SIGTERM ends it when its calls have ended, and
-another leads at once.`,
+leads; the others wait for its lease. SIGTERM ends it when the requests that it has sent
+have ended, and another leads at once.`,
 		Example:       "  enipool-operator --config /etc/enipool/operator.yaml",
 		Version:       release,
-		Args:          cobra.NoArgs,
+		Args:          func(cmd *cobra.Command, args []string) error { return config.UnknownArgument(cmd.Name(), nil, args) },
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -109,7 +110,7 @@ func prepare(file string, stderr io.Writer, takeLogs func(*slog.Logger)) (*proce
 	if err != nil {
 		return nil, err
 	}
-	set, err := kubernetes.NewForConfig(config)
+	set, err := kubernetes.NewForConfig(cluster.LeaseConfig(config))
 	if err != nil {
 		return nil, fmt.Errorf("prepare to talk to the API server: %w", err)
 	}

@@ -289,7 +289,7 @@ func program(t *testing.T, env ...string) []byte {
 	dir := write(t, map[string]string{"main.go": "package main\nimport _ \"net\"\nfunc main() { println(\"it runs\") }\n", "go.mod": "module x\n"})
 	out := filepath.Join(dir, "out")
 	cmd := exec.Command("go", "build", "-o", out, ".")
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), append(env, "GOFLAGS=-mod=mod", "GOWORK=off")...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), append(env, "GOFLAGS=-mod=mod -trimpath", "GOWORK=off")...)
 	if said, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}

@@ -51,7 +51,7 @@ What the idle agent does is counted for four minutes when nothing has happened f
 real cloud, where describes are 5 minutes apart at least; it compares everything once in that time.
 
 Where 40 pods are bound at once what the API server says reaches the node when the last of them is bound, and time counts
-from then until the agent has 48 addresses, which the equation wants; the plugin is called for the first pod at once, and for
+from then until the node cache has 48 addresses, which the equation wants; the plugin is called for the first pod at once, and for
 each after as much time as is said. An ADD that fails is not repeated. The writes of an hour and the describes of 5,000 nodes
 are counted in virtual time, with the agent's own code.
 `

@@ -106,19 +106,19 @@ func idleAgent(t testing.TB) (a *agent.Agent, asked func() int) {
 	if err := kernel.account.AddSubnet(subnet); err != nil {
 		t.Fatal(err)
 	}
-	node, err := kernel.account.AddNode(sim.Machine{Name: "n1", Subnet: subnet.ID, Limits: eni.Limits{ENIs: enisPerNode, V4: slotsPerENI + 1}})
+	node, err := kernel.account.AddNode(sim.NodeSpec{Name: "n1", Subnet: subnet.ID, Limits: eni.Limits{ENIs: enisPerNode, V4: slotsPerENI + 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cache := nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}
 	page := status.Beside(cache.Path)
 	a = agent.New(idleConfig(), agent.Parts{
-		Book: cache, Unusable: nodecache.Unusable, Cloud: node, Memory: agent.File{Path: filepath.Join(t.TempDir(), "agent.json")},
-		Kernel: kernel, Orphans: kernel, Events: web.New("benchmark"), Log: slog.New(slog.DiscardHandler),
-		Wants:   cache.Waiters,
-		Publish: func(s status.Status, why string) error { return errors.Join(page.Write(s), cache.SetWhy(why)) },
-		MaxPods: func() (int, string) { return idlePool, "benchmark" },
-		Clock:   agent.NewRealClock(nodecache.SinceBoot, agent.Signals{}), Rand: rand.New(rand.NewPCG(1, 1)),
+		Cache: cache, Unusable: nodecache.Unusable, Cloud: node, Memory: agent.File{Path: filepath.Join(t.TempDir(), "agent.json")},
+		Kernel: kernel, Stale: kernel, Events: web.New("benchmark"), Log: slog.New(slog.DiscardHandler),
+		PendingADDs: cache.PendingADDs,
+		Publish:     func(s status.Status, why string) error { return errors.Join(page.Write(s), cache.SetWhy(why)) },
+		MaxPods:     func() (int, string) { return idlePool, "benchmark" },
+		Clock:       agent.NewRealClock(nodecache.SinceBoot, agent.Signals{}), Rand: rand.New(rand.NewPCG(1, 1)),
 	})
 	if err := a.Once(t.Context()); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"github.com/enipool/enipool/pkg/nettest"
 	"github.com/enipool/enipool/pkg/status"
 	"github.com/enipool/enipool/test/kube"
+	"github.com/enipool/enipool/test/lab"
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
@@ -131,23 +131,14 @@ func (c clusterNode) median(page, line string, length time.Duration) float64 {
 	return all.median()
 }
 
-// relay brings the API server, which listens on a loopback address, into the namespace
-// of a node, at the same address.
+// relay brings the API server into the namespace of a node.
 func (c clusterNode) relay(node space) (stop func()) {
 	at, err := url.Parse(c.api.Config().Host)
 	c.must(err)
-	var l net.Listener
-	c.must(node.do(func() (err error) { l, err = net.Listen("tcp", at.Host); return err }))
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go pass(gated{client, cmp.Or(c.closed, &sync.RWMutex{})}, at.Host)
-		}
-	}()
-	return func() { _ = l.Close() }
+	gate := cmp.Or(c.closed, &sync.RWMutex{})
+	way, err := lab.Reach(at.Host, node.do, func(client net.Conn) net.Conn { return gated{client, gate} })
+	c.must(err)
+	return way.Close
 }
 
 // gated is a connection on which nothing is sent while the gate is closed.
@@ -156,24 +147,13 @@ type gated struct {
 	closed *sync.RWMutex
 }
 
+// CloseWrite tells the client that the server has said all.
+func (g gated) CloseWrite() error { return g.Conn.(*net.TCPConn).CloseWrite() }
+
 func (g gated) Write(b []byte) (int, error) {
 	g.closed.RLock()
 	defer g.closed.RUnlock()
 	return g.Conn.Write(b)
-}
-
-func pass(client net.Conn, to string) {
-	defer client.Close()
-	server, err := net.Dial("tcp", to)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	go func() {
-		_, _ = io.Copy(server, client)
-		_ = server.(*net.TCPConn).CloseWrite()
-	}()
-	_, _ = io.Copy(client, server)
 }
 
 // addNode makes the Node as a kubelet does, with what makes those of real ones large.

@@ -67,7 +67,7 @@ func (c *simulated) newAgentNode(b *bench, strategy string) (*agentNode, error) 
 	}
 	n.cache = filepath.Join(n.folder, "node.cache")
 	subnet := sim.Subnet{ID: "subnet-" + n.name, V4: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(16 * c.nodes), 0}), 20)}
-	ns, err := c.AddNode(sim.Machine{Name: n.name, Subnet: subnet.ID, New: []string{subnet.ID},
+	ns, err := c.AddNode(sim.NodeSpec{Name: n.name, Subnet: subnet.ID, New: []string{subnet.ID},
 		Limits: eni.Limits{ENIs: enisPerNode, V4: slotsPerENI + 1}}, subnet)
 	n.space = space{ns}
 	return n, err
@@ -191,7 +191,7 @@ func (n *agentNode) settle() error {
 		if s, err = page.Read(); err != nil {
 			continue
 		}
-		if s.Ready && s.Addresses.Used == len(n.pods) && s.Waiters == 0 && s.Addresses.Attached == s.Target && len(s.InFlight) == 0 {
+		if s.Ready && s.Addresses.Used == len(n.pods) && s.PendingADDs == 0 && s.Addresses.Attached == s.Target && len(s.InFlight) == 0 {
 			return nil
 		}
 	}

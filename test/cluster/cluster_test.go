@@ -75,7 +75,7 @@ func (c *cluster) must(err error) {
 // looks for it.
 func (c *cluster) addNode(name string) *node {
 	c.t.Helper()
-	netns, err := c.vpc.AddNode(sim.Machine{Name: name, Limits: limits, Subnet: lab.Subnet.ID})
+	netns, err := c.vpc.AddNode(sim.NodeSpec{Name: name, Limits: limits, Subnet: lab.Subnet.ID})
 	c.must(err)
 	own := c.vpc.Account.Attached(name)[0].V4.Primary.Addr()
 	n := &node{c.Cluster.AddNode(kube.NodeOptions{Name: name, Netns: netns.Path(), IP: own, Images: []string{archive(c.dir, first)}}), c}

@@ -80,7 +80,7 @@ func TestASubnetRunsOutAndIsExtended(t *testing.T) {
 // othersTakeAll leaves nothing in the subnet.
 func (c *cluster) othersTakeAll() {
 	c.t.Helper()
-	c.must(c.vpc.Account.SetForeign(lab.Subnet.ID, 256))
+	c.must(c.vpc.Account.SetUnmanaged(lab.Subnet.ID, 256))
 }
 
 // describesAreLate keeps the nodes from seeing what a subnet has before they are refused:

@@ -182,7 +182,7 @@ func (r *region) must(err error) {
 // addNode returns the path of the network namespace of a new node.
 func (r *region) addNode(name string, limits eni.Limits) string {
 	r.t.Helper()
-	ns, err := r.AddNode(sim.Machine{Name: name, Limits: limits, Subnet: lab.Subnet.ID})
+	ns, err := r.AddNode(sim.NodeSpec{Name: name, Limits: limits, Subnet: lab.Subnet.ID})
 	r.must(err)
 	return ns.Path()
 }

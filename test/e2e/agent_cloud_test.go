@@ -23,10 +23,10 @@ func TestWhatTheCloudTookAwayIsNotGivenOut(t *testing.T) {
 	s.poolOf(16)
 	s.add("a")
 	used, free := netip.MustParseAddr("10.0.1.3"), netip.MustParseAddr("10.0.1.4")
-	s.must(s.account.SetForeign("subnet-a", 1000)) // so that they don't come back
+	s.must(s.account.SetUnmanaged("subnet-a", 1000)) // so that they don't come back
 	s.must(s.account.TakeAway(used))
 	s.must(s.account.TakeAway(free))
-	s.must(s.account.SetForeign("subnet-a", 1000)) // nor now
+	s.must(s.account.SetUnmanaged("subnet-a", 1000)) // nor now
 	s.told("one lost and 14 free", func(st status.Status) bool { return st.Addresses.Lost == 1 && st.Addresses.Free == 14 })
 	agent.says(`msg=quarantine addresses="10.0.1.3 10.0.1.4" count=2 reason="the cloud does not have them on this node any more"`)
 	if out := s.show(); !strings.Contains(out, "1 address that pods use and the cloud took away") {
@@ -45,7 +45,7 @@ func TestWhatTheCloudTookAwayIsNotGivenOut(t *testing.T) {
 		}
 		return nil
 	})
-	s.must(s.account.SetForeign("subnet-a", 0))
+	s.must(s.account.SetUnmanaged("subnet-a", 0))
 	s.add("b")
 	s.reach(internet4, "b")
 	s.poolOf(16)
@@ -144,7 +144,7 @@ func TestAFamilyThatTheNodeCanNotHaveIsNamed(t *testing.T) {
 	s.configure("families: [ipv4, ipv6]")
 	s.start()
 	s.told("the problem", func(st status.Status) bool {
-		return strings.Contains(strings.Join(append(st.Blockers, st.Problem), " "), "ipv6")
+		return strings.Contains(strings.Join(append(st.TargetCauses, st.Problem), " "), "ipv6")
 	})
 }
 
@@ -156,7 +156,7 @@ func TestAnENIWithPodsFormerAddressesKeepsNoOtherOut(t *testing.T) {
 	s.configure("pool.batch: 2")
 	s.start()
 	s.poolOf(2)
-	s.must(s.account.SetForeign("subnet-a", 1000))
+	s.must(s.account.SetUnmanaged("subnet-a", 1000))
 	s.add("a", "b")
 	for _, addr := range []string{"10.0.1.3", "10.0.1.4"} {
 		s.must(s.account.TakeAway(netip.MustParseAddr(addr)))
@@ -167,7 +167,7 @@ func TestAnENIWithPodsFormerAddressesKeepsNoOtherOut(t *testing.T) {
 		}
 		return nil
 	})
-	s.must(s.account.SetForeign("subnet-a", 0))
+	s.must(s.account.SetUnmanaged("subnet-a", 0))
 	s.eventually("the third pod's address", func() error { return s.try("ADD", "c", 5*time.Second) })
 	s.reach(internet4, "c")
 	s.del("a", "b")

@@ -43,9 +43,9 @@ func TestWhatKeepsAPodFromAnAddressIsNamedUntilItIsGone(t *testing.T) {
 		},
 		{
 			name: "subnet", limits: tiny, conf: "maxPods: 110",
-			before: func(s *site) { s.must(s.account.SetForeign("subnet-a", 1000)) },
+			before: func(s *site) { s.must(s.account.SetUnmanaged("subnet-a", 1000)) },
 			reason: `no addresses left in subnet subnet-a|subnet-a has 0 addresses left`,
-			cure:   func(s *site) { s.must(s.account.SetForeign("subnet-a", 0)) },
+			cure:   func(s *site) { s.must(s.account.SetUnmanaged("subnet-a", 0)) },
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -72,7 +72,7 @@ func newSite(t *testing.T, p plan) *site {
 	if p.limits == (eni.Limits{}) {
 		p.limits = small
 	}
-	n, err := s.vpc.AddNode(sim.Machine{Name: "n", Limits: p.limits, Subnet: subnet.ID}, subnet)
+	n, err := s.vpc.AddNode(sim.NodeSpec{Name: "n", Limits: p.limits, Subnet: subnet.ID}, subnet)
 	s.must(err)
 	s.node = named(n.Name)
 	s.heeds = p.heeds

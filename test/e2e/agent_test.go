@@ -69,7 +69,7 @@ func TestThirtySixPodsWaitWhileTheAgentMakesENIsAndNoneFails(t *testing.T) {
 		t.Error(err)
 	}
 	s.poolOf(48)
-	s.told("a target of 48", func(st status.Status) bool { return st.Demand == 36 && st.Target == 48 && st.Waiters == 0 })
+	s.told("a target of 48", func(st status.Status) bool { return st.Demand == 36 && st.Target == 48 && st.PendingADDs == 0 })
 	if c, err := s.count(); err != nil || c.Used != 36 {
 		t.Errorf("%+v, %v; want 36 used", c, err)
 	}

@@ -80,6 +80,7 @@ type node struct {
 // it has the routing map only, where it needs one: no pod of a secondary ENI starts without.
 func newNode(t testing.TB, s ipam.Settings, perENI ...int) *node {
 	t.Helper()
+	nothingRaces(t)
 	nettest.Need(t)
 	n := &node{t: t, Cache: nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}}
 	if s.MarkMask == 0 {

@@ -34,7 +34,7 @@ func newFast(t *testing.T, s ipam.Settings) *fast {
 	t.Helper()
 	nettest.Need(t)
 	nettest.MountBPF(t)
-	f := &fast{hooks: nettest.FreeHooks(t), vpc: newVPC(t, s)}
+	f := &fast{hooks: nettest.FreeHooks(t), vpc: newKept(t, s, 1)}
 	// Rounds of the keeper are the tests' own: packets jump in between, however long that
 	// takes.
 	f.path = &nodepkg.FastPath{Cache: f.n.Cache, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), VouchFor: time.Minute}

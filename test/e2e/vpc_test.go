@@ -44,6 +44,13 @@ func newVPC(t *testing.T, s ipam.Settings) *vpc {
 // eth1 all the same.
 func newVPCWith(t *testing.T, s ipam.Settings, second int) *vpc {
 	t.Helper()
+	nothingRaces(t)
+	return newKept(t, s, second)
+}
+
+// newKept is newVPCWith for a test that itself keeps something of the node, as an agent does.
+func newKept(t *testing.T, s ipam.Settings, second int) *vpc {
+	t.Helper()
 	nettest.Need(t)
 	s.MarkMask, s.VPC = cmp.Or(s.MarkMask, ipam.DefaultMarkMask), []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}
 	v := &vpc{t: t, second: second, n: &node{t: t, Cache: nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}}, pods: map[string]nettest.Netns{}}

@@ -59,8 +59,8 @@ func (n *node) waitsOr(id string, ended chan error) bool {
 	ctx, cancel := deadline(n.t)
 	defer cancel()
 	for {
-		list, _ := n.Cache.Waiters(0)
-		if slices.ContainsFunc(list, func(w nodecache.Waiter) bool { return w.Owner.Container == id }) {
+		list, _ := n.Cache.PendingADDs(0)
+		if slices.ContainsFunc(list, func(w nodecache.PendingADD) bool { return w.Owner.Container == id }) {
 			return true
 		}
 		select {

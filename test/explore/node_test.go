@@ -239,10 +239,10 @@ func (w *world) Save(text []byte) error {
 	return w.effect("save the agent's memory", func() error { w.saved = slices.Clone(text); return nil })
 }
 
-func (w *world) wants(time.Duration) (list []nodecache.Waiter, err error) {
+func (w *world) wants(time.Duration) (list []nodecache.PendingADD, err error) {
 	for _, p := range w.pods {
 		if p.owner != nil && !p.addr.IsValid() {
-			list = append(list, nodecache.Waiter{Owner: *p.owner, Since: p.since})
+			list = append(list, nodecache.PendingADD{Owner: *p.owner, Since: p.since})
 		}
 	}
 	return list, nil

@@ -137,8 +137,8 @@ func (w *world) newAgent(l *life, c cloud.Cloud) *agent.Agent {
 	if w.settle > 0 {
 		conf.Settle = w.settle
 	}
-	return agent.New(conf, agent.Parts{Book: w, Unusable: nodecache.Unusable, Kernel: w, Cloud: c, Orphans: w, Memory: store,
-		Events: noEvents{}, Log: w.log, Wants: w.wants, Publish: func(s status.Status, _ string) error { w.told = s; return nil },
+	return agent.New(conf, agent.Parts{Cache: w, Unusable: nodecache.Unusable, Kernel: w, Cloud: c, Stale: w, Memory: store,
+		Events: noEvents{}, Log: w.log, PendingADDs: w.wants, Publish: func(s status.Status, _ string) error { w.told = s; return nil },
 		MaxPods: func() (int, string) { return 110, "test" }, Clock: l.clock, Rand: rand.New(&w.rand)})
 }
 

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+
+	"github.com/enipool/enipool/test/lab"
 )
 
 // egress is the way from the API server to the kubelets, for `kubectl logs` and
@@ -14,7 +16,7 @@ import (
 // the nodes. It asks here, by CONNECT, and the connection is opened in the node's
 // own namespace.
 type egress struct {
-	relay
+	lab.Relay
 	c      *Cluster
 	config string // path of the API server's
 }
@@ -38,7 +40,7 @@ func openEgress(c *Cluster) (*egress, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.serve(l, e.connect)
+	e.Serve(l, e.connect)
 	return e, nil
 }
 
@@ -58,7 +60,7 @@ func (e *egress) connect(client net.Conn) {
 		server.Close()
 		return
 	}
-	e.splice(client, said, server)
+	e.Splice(client, said, server)
 }
 
 // dial opens a connection inside the node that has the address, or else from here.

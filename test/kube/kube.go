@@ -121,7 +121,7 @@ func (c *Cluster) end() {
 		p.Kill()
 	}
 	if c.route != nil {
-		c.route.close()
+		c.route.Close()
 	}
 	removeFolder(c.t, c.dir)
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/enipool/enipool/test/lab"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -19,7 +20,7 @@ const (
 // tunnel passes connections from a node's network namespace to the API server. It
 // needs no link that an agent could take for one of the node's.
 type tunnel struct {
-	relay
+	lab.Relay
 	n *Node
 }
 
@@ -34,7 +35,7 @@ func (n *Node) openTunnel() (*tunnel, error) {
 			if err != nil {
 				return fmt.Errorf("listen on node %s: %w", n.Name, err)
 			}
-			t.serve(l, t.connect)
+			t.Serve(l, t.connect)
 		}
 		return nil
 	})
@@ -46,7 +47,7 @@ func (n *Node) openTunnel() (*tunnel, error) {
 func (t *tunnel) connect(client net.Conn) {
 	server, err := net.Dial("tcp", t.n.c.host+":6443")
 	if err == nil {
-		t.splice(client, client, server)
+		t.Splice(client, client, server)
 		return
 	}
 	if tcp, ok := client.(*net.TCPConn); ok {
@@ -59,7 +60,7 @@ func (t *tunnel) end() {
 	if t == nil {
 		return
 	}
-	t.close()
+	t.Close()
 	// The namespace may be gone already, and the address with it.
 	_ = t.n.Do(func() error { return onLoopback(netip.MustParseAddr(serviceIP), (*netlink.Handle).AddrDel) })
 }

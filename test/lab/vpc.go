@@ -49,7 +49,7 @@ func Open(name string, o sim.Options, ranges ...netip.Prefix) (*VPC, error) {
 
 // AddNode makes a node whose own ENI is attached and set up, and the subnet for it where
 // one is given.
-func (v *VPC) AddNode(m sim.Machine, own ...sim.Subnet) (isolate.Namespace, error) {
+func (v *VPC) AddNode(m sim.NodeSpec, own ...sim.Subnet) (isolate.Namespace, error) {
 	for _, subnet := range own {
 		if err := v.Account.AddSubnet(subnet); err != nil {
 			return isolate.Namespace{}, err

@@ -4,8 +4,6 @@ package operated
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -48,7 +46,7 @@ func newBed(t *testing.T) *bed {
 	b.vpc = lab.NewVPC(t, "operated", sim.Options{MTU: 1500}, lab.V4)
 	_, err := b.vpc.Serve(filepath.Join(b.dir, "vpc.sock"), nil)
 	b.must(err)
-	b.node, err = b.vpc.AddNode(sim.Machine{Name: "n1", Subnet: lab.Subnet.ID, New: []string{lab.Subnet.ID}, Limits: eni.Limits{ENIs: 4, V4: 10}}, lab.Subnet)
+	b.node, err = b.vpc.AddNode(sim.NodeSpec{Name: "n1", Subnet: lab.Subnet.ID, New: []string{lab.Subnet.ID}, Limits: eni.Limits{ENIs: 4, V4: 10}}, lab.Subnet)
 	b.must(err)
 	b.reach()
 	zone := ""
@@ -65,36 +63,13 @@ func (b *bed) must(err error) {
 	}
 }
 
-// reach brings the API server, which listens on a loopback address, into the node's namespace.
+// reach brings the API server into the node's namespace.
 func (b *bed) reach() {
 	at, err := url.Parse(b.api.Config().Host)
 	b.must(err)
-	var l net.Listener
-	b.must(b.node.Do(func() (err error) { l, err = net.Listen("tcp", at.Host); return err }))
-	b.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go pass(client, at.Host)
-		}
-	}()
-}
-
-func pass(client net.Conn, to string) {
-	defer client.Close()
-	server, err := net.Dial("tcp", to)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	go func() {
-		_, _ = io.Copy(server, client)
-		_ = server.(*net.TCPConn).CloseWrite()
-	}()
-	_, _ = io.Copy(client, server)
+	way, err := lab.Reach(at.Host, b.node.Do, nil)
+	b.must(err)
+	b.Cleanup(way.Close)
 }
 
 // run starts a program with a configuration.

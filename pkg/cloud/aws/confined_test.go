@@ -124,7 +124,7 @@ func TestWhatIsAnotherClustersIsRefusedByTheClustersPolicy(t *testing.T) {
 			})
 			r.policy = p
 			for _, call := range strangers(theirs.ID, attachment, list[0].ID, "i-2", mine.ID) {
-				refused := driver.Reason(call.do(t.Context(), c.d)) == driver.Unauthorized
+				refused := driver.Reason(call.do(t.Context(), c.d)) == cloud.Unauthorized
 				if want := name == "of a cluster" || !call.account; refused != want {
 					t.Errorf("the policy %s in %s: %s: refused %t", name, partition, call.name, refused)
 				}

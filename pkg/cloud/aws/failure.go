@@ -33,7 +33,7 @@ func (d *Driver) judgeFailure(err error, mutates, sent bool) error {
 			out.Kind = cloud.ErrForbidden // no credentials, an argument that can't be sent
 		}
 		if strings.Contains(err.Error(), noCredentials) {
-			out.Why = driver.Unsigned
+			out.Why = cloud.Unsigned
 		}
 	case who != nil:
 		out.Detail = who.Error()
@@ -43,7 +43,7 @@ func (d *Driver) judgeFailure(err error, mutates, sent bool) error {
 	case said != nil:
 		out.Kind, out.Why = kindOf(said, status, mutates), whyOf(said, operationOf(err))
 		out.Detail = codeAndMessage(said, status)
-		if out.Why == driver.Unauthorized {
+		if out.Why == cloud.Unauthorized {
 			out.Action = "ec2:" + operationOf(err)
 			out.Detail += " (" + out.Action + ")" // EC2 may say it in a cipher alone
 		}
@@ -51,7 +51,7 @@ func (d *Driver) judgeFailure(err error, mutates, sent bool) error {
 		out.Kind = cloud.ErrUnknown
 	}
 	if who != nil {
-		out.Why = driver.Between
+		out.Why = cloud.Between
 	}
 	out.Detail = d.secrets.Line(out.Detail)
 	return out
@@ -161,37 +161,37 @@ const (
 
 // whyOf returns what a code tells beyond its kind. InvalidParameterValue stands for many things:
 // the operation tells which it is, and of an attachment only the message does.
-func whyOf(said smithy.APIError, operation string) driver.Why {
+func whyOf(said smithy.APIError, operation string) cloud.Why {
 	code, message := codeOf(said), said.ErrorMessage()
 	attaches := operation == "AttachNetworkInterface"
 	// The order counts: a case with a message comes before those that take the same code without one.
 	switch {
 	case strings.EqualFold(code, "InvalidNetworkInterfaceID.NotFound"):
-		return driver.NoSuchInterface
+		return cloud.NoSuchInterface
 	case isMissing(code) && ofObject(code, "subnetid"):
-		return driver.NoSuchSubnet
+		return cloud.NoSuchSubnet
 	case isMissing(code) && ofObject(code, "instanceid"):
-		return driver.NoSuchInstance
+		return cloud.NoSuchInstance
 	case code == noBlock:
-		return driver.NoWholeBlock
+		return cloud.NoWholeBlock
 	case code == addressInUse, badValueSays(code, message, textAssigned):
-		return driver.AddressTaken
+		return cloud.AddressTaken
 	case code == otherParameters:
-		return driver.TokenReused
+		return cloud.TokenReused
 	case code == notAllowed:
-		return driver.Unauthorized
+		return cloud.Unauthorized
 	case code == "RequestExpired", code == "SignatureDoesNotMatch" && strings.Contains(message, "expired"):
-		return driver.WrongClock
+		return cloud.WrongClock
 	case attaches && badValueSays(code, message, textIndexTaken):
-		return driver.IndexTaken
+		return cloud.IndexTaken
 	case attaches && (code == inUse || badValueSays(code, message, textInUse)):
-		return driver.InUse
+		return cloud.InUse
 	case code == notYet, code == inUse, badValueSays(code, message, textInUse), code == badValue && operation == "DeleteNetworkInterface":
-		return driver.Busy
+		return cloud.Busy
 	case code == badValue && strings.HasPrefix(operation, "Unassign"):
-		return driver.NoSuchAddress
+		return cloud.NoSuchAddress
 	}
-	return driver.Other
+	return cloud.Other
 }
 
 var throttles = map[string]bool{

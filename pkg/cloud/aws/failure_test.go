@@ -84,11 +84,11 @@ func TestAnErrorsKindIsThatOfItsCode(t *testing.T) {
 
 // What EC2 writes, as people have reported it, and what it means with each call.
 func TestWhatATextDecidesIsDecidedByTheTextsOfEC2(t *testing.T) {
-	const other, full, index, inUse, busy, noAddress, noBlock, taken = driver.Other, driver.Other, driver.IndexTaken, driver.InUse, driver.Busy, driver.NoSuchAddress, driver.NoWholeBlock, driver.AddressTaken
+	const other, full, index, inUse, busy, noAddress, noBlock, taken = cloud.Other, cloud.Other, cloud.IndexTaken, cloud.InUse, cloud.Busy, cloud.NoSuchAddress, cloud.NoWholeBlock, cloud.AddressTaken
 	for _, tt := range []struct {
 		from, code, message            string
 		kind                           error
-		attach, detach, unbind, remove driver.Why // of an attachment, a detachment, an unassignment, a deletion
+		attach, detach, unbind, remove cloud.Why // of an attachment, a detachment, an unassignment, a deletion
 	}{
 		{"github.com/lstoll/k8s-vpcnet/issues/71", "InvalidParameterValue", "Instance 'i-057f199b55b2543ea' already has an interface attached at device index '1'.", cloud.ErrForbidden, index, other, noAddress, busy},
 		{"github.com/hashicorp/terraform-provider-aws/pull/906", "InvalidParameterValue", "Instance 'i-0372136987572ce5f' already has an interface attached at device index '2'.", cloud.ErrForbidden, index, other, noAddress, busy},
@@ -112,7 +112,7 @@ func TestWhatATextDecidesIsDecidedByTheTextsOfEC2(t *testing.T) {
 		on := driver.Interface{ID: "eni-1", Attachment: "eni-attach-1"}
 		for what, is := range map[string]struct {
 			err  error
-			want driver.Why
+			want cloud.Why
 		}{
 			"attach": {attach, tt.attach}, "detach": {c.d.Detach(t.Context(), on, ""), tt.detach}, "delete": {c.d.Delete(t.Context(), "eni-1", ""), tt.remove},
 			"unassign": {c.d.Unassign(t.Context(), driver.Unassign{On: on, Family: eni.IPv4, Addresses: addrs("10.0.0.100")}), tt.unbind},

@@ -41,7 +41,7 @@ func (b *probe) checkGroup(ctx context.Context, id string) {
 	what := "security group " + id
 	out, err := askEC2(ctx, b.d, &b.d.api.DescribeSecurityGroups, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{id}})
 	switch {
-	case driver.Reason(err) == driver.Unauthorized:
+	case driver.Reason(err) == cloud.Unauthorized:
 		b.found.Say(what, cloud.Unknown, "", "ec2:DescribeSecurityGroups is not allowed; only this check would need it")
 	case err != nil:
 		b.found.Failed(what, wrongGroup, err)

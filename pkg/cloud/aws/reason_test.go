@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/eni"
@@ -106,7 +107,7 @@ func TestAFailureSaysInPlainWordsWhatHappened(t *testing.T) {
 		if err == nil || err.Error() != tt.change {
 			t.Errorf("%s: a change fails with\n%v, want\n%s", name, err, tt.change)
 		}
-		if is := driver.Reason(err) == driver.Between; is != strings.HasSuffix(tt.change, "such as a proxy") {
+		if is := driver.Reason(err) == cloud.Between; is != strings.HasSuffix(tt.change, "such as a proxy") {
 			t.Errorf("%s: who answered was in between: %t", name, is)
 		}
 	}
@@ -126,7 +127,7 @@ func TestAProxyThatRefusesTheConnectionIsNamed(t *testing.T) {
 	d.http = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.Proxy = http.ProxyURL(proxy) })
 	err = d.Unassign(t.Context(), driver.Unassign{On: driver.Interface{ID: "eni-1"}, Family: eni.IPv4, Addresses: addrs("10.0.0.100")})
 	want := `cloud unavailable: not sent to https://ec2.eu-test-1.amazonaws.com/: the proxy ` + proxy.Host + ` answers HTTP 403 Forbidden from "squid/5.7"`
-	if err == nil || err.Error() != want || driver.Reason(err) != driver.Between {
+	if err == nil || err.Error() != want || driver.Reason(err) != cloud.Between {
 		t.Errorf("%v, for reason %d; want\n%s", err, driver.Reason(err), want)
 	}
 }

@@ -92,7 +92,7 @@ func (d *Driver) changeENI(ctx context.Context, id, action, token string, body a
 // onENI makes a request about an ENI. The request's path is below the ENI's.
 func (d *Driver) onENI(ctx context.Context, id string, r request) error {
 	if !validID(id) {
-		return &driver.Error{Kind: cloud.ErrNotFound, Why: driver.NoSuchInterface, Detail: "no such ENI"}
+		return &driver.Error{Kind: cloud.ErrNotFound, Why: cloud.NoSuchInterface, Detail: "no such ENI"}
 	}
 	r.path = eniPath + "/" + id + r.path
 	return d.send(ctx, r)

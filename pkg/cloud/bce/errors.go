@@ -16,7 +16,7 @@ import (
 // meaning is what a code of the API means to callers.
 type meaning struct {
 	kind error
-	why  driver.Why
+	why  cloud.Why
 }
 
 // meanings are those of the API's codes. They come with and without "Exception", and
@@ -35,29 +35,29 @@ var meanings = map[string]meaning{
 	"quotaexceeded":              {kind: cloud.ErrLimit},
 	"quotalimitexceeded":         {kind: cloud.ErrLimit},
 
-	"eniid":        {cloud.ErrNotFound, driver.NoSuchInterface},
-	missingAddress: {cloud.ErrNotFound, driver.NoSuchAddress},
-	"nosuchobject": {cloud.ErrNotFound, driver.NoSuchInterface},
+	"eniid":        {cloud.ErrNotFound, cloud.NoSuchInterface},
+	missingAddress: {cloud.ErrNotFound, cloud.NoSuchAddress},
+	"nosuchobject": {cloud.ErrNotFound, cloud.NoSuchInterface},
 	"nosuchkey":    {kind: cloud.ErrNotFound},
 
-	"privateipinuse": {cloud.ErrUnavailable, driver.AddressTaken}, // another one got it first
+	"privateipinuse": {cloud.ErrUnavailable, cloud.AddressTaken}, // another one got it first
 	// "The eni status is not allowed to operate": a comment in Baidu's driver,
 	// cce-network-v2/pkg/bce/vpceni/node_bcc.go of releases before 2.12.
-	"enistatus": {cloud.ErrUnavailable, driver.Busy},
+	"enistatus": {cloud.ErrUnavailable, cloud.Busy},
 
-	"accessdenied":          {cloud.ErrForbidden, driver.Unauthorized},
+	"accessdenied":          {cloud.ErrForbidden, cloud.Unauthorized},
 	"invalidaccesskeyid":    {kind: cloud.ErrForbidden},
 	"invalidhttpauthheader": {kind: cloud.ErrForbidden},
 	"optinrequired":         {kind: cloud.ErrForbidden},
 	"qualifynotpass":        {kind: cloud.ErrForbidden},
-	"requestexpired":        {cloud.ErrForbidden, driver.WrongClock},
+	"requestexpired":        {cloud.ErrForbidden, cloud.WrongClock},
 	"signaturedoesnotmatch": {kind: cloud.ErrForbidden},
 	"inappropriatejson":     {kind: cloud.ErrForbidden},
 	"invalidhttprequest":    {kind: cloud.ErrForbidden},
 	"invaliduri":            {kind: cloud.ErrForbidden},
 	"malformedjson":         {kind: cloud.ErrForbidden},
 
-	"idempotentparametermismatch": {cloud.ErrForbidden, driver.TokenReused},
+	"idempotentparametermismatch": {cloud.ErrForbidden, cloud.TokenReused},
 }
 
 // missingAddress is the code for an ENI that lacks an address.
@@ -83,7 +83,7 @@ func meaningOf(req request, status int, said refusal) (means meaning) {
 		// bare metal says so where virtual machines have a code for their limit: Baidu's
 		// driver, cce-network-v2/pkg/bce/api/cloud/error.go
 		means, known = meaning{kind: cloud.ErrLimit}, true
-	case means.why == driver.NoSuchInterface:
+	case means.why == cloud.NoSuchInterface:
 		means.why = missingAt(req.path)
 	}
 	switch {
@@ -94,13 +94,13 @@ func meaningOf(req request, status int, said refusal) (means meaning) {
 	case known:
 		return means
 	case status == http.StatusNotFound && strings.HasPrefix(req.path, eniPath+"/"):
-		return meaning{cloud.ErrNotFound, driver.NoSuchInterface}
+		return meaning{cloud.ErrNotFound, cloud.NoSuchInterface}
 	case status == http.StatusNotFound:
 		return meaning{kind: cloud.ErrNotFound}
 	case status == http.StatusConflict:
-		return meaning{cloud.ErrUnavailable, driver.Busy}
+		return meaning{cloud.ErrUnavailable, cloud.Busy}
 	case status == http.StatusBadRequest:
-		return meaning{cloud.ErrForbidden, driver.Busy}
+		return meaning{cloud.ErrForbidden, cloud.Busy}
 	}
 	return meaning{kind: cloud.ErrForbidden}
 }
@@ -108,16 +108,16 @@ func meaningOf(req request, status int, said refusal) (means meaning) {
 // missingAt returns what there is not where the code does not tell: NoSuchObject stands for everything
 // that has an ID. Who makes an ENI names a subnet and security groups, and does not hear which of them it is.
 // The requests of bare metal about addresses name the instance, which is their ENI too.
-func missingAt(path string) driver.Why {
+func missingAt(path string) cloud.Why {
 	switch {
 	case path == eniPath:
-		return driver.Other
+		return cloud.Other
 	case strings.HasPrefix(path, subnetPath):
-		return driver.NoSuchSubnet
+		return cloud.NoSuchSubnet
 	case strings.HasPrefix(path, instancePath), strings.HasPrefix(path, portPath):
-		return driver.NoSuchInstance
+		return cloud.NoSuchInstance
 	}
-	return driver.NoSuchInterface
+	return cloud.NoSuchInterface
 }
 
 // readAnswer reads the answer into the request's value, or makes a *driver.Error of it. The
@@ -147,7 +147,7 @@ func (d *Driver) refusalError(req request, answer wire.Answer) error {
 	if err := json.Unmarshal(answer.Body, &said); err != nil {
 		// The API gives a code with each refusal that is final.
 		if answer.Status < 500 && answer.Status != http.StatusTooManyRequests {
-			return &driver.Error{Kind: lostKind(req), Why: driver.Between, Detail: d.keys.Line(wire.StrangerOf(text, answer.Header).Error())}
+			return &driver.Error{Kind: lostKind(req), Why: cloud.Between, Detail: d.keys.Line(wire.StrangerOf(text, answer.Header).Error())}
 		}
 		if said = (refusal{}); len(answer.Body) > 0 {
 			text += ", and its body is no error of the API"
@@ -170,7 +170,7 @@ func (d *Driver) refusalError(req request, answer wire.Answer) error {
 	}
 	m := meaningOf(req, answer.Status, said)
 	out := &driver.Error{Kind: m.kind, Why: m.why, Detail: text, RetryAfter: answer.After}
-	if m.why == driver.Unauthorized {
+	if m.why == cloud.Unauthorized {
 		out.Action = req.method + " " + req.path // Baidu's policies allow whole services, so there is no name for one action
 		out.Detail = out.Action + ": " + text
 	}
@@ -200,7 +200,7 @@ func (d *Driver) unansweredError(req request, answer wire.Answer) error {
 	}
 	out := &driver.Error{Kind: kind, Detail: d.keys.Line(text + answer.Err.Error()), RetryAfter: answer.After}
 	if _, proxy := errors.AsType[*wire.Stranger](answer.Err); proxy {
-		out.Why = driver.Between
+		out.Why = cloud.Between
 	}
 	return out
 }

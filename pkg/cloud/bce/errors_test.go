@@ -30,38 +30,38 @@ func TestTheCloudsCodesAreOfOurKinds(t *testing.T) {
 		method, path, code string
 		status             int
 		want               error
-		why                driver.Why
+		why                cloud.Why
 	}{
-		{"POST", addresses, "RateLimit", 400, cloud.ErrThrottled, driver.Other},
-		{"POST", addresses, "Anything", 429, cloud.ErrThrottled, driver.Other},
-		{"POST", addresses, "RateLimit", 503, cloud.ErrThrottled, driver.Other},
-		{"POST", addresses, "SubnetHasNoMoreIpException", 400, cloud.ErrSubnetFull, driver.Other},
-		{"POST", addresses, "VmMemoryCanNotAttachMoreIpException", 400, cloud.ErrLimit, driver.Other},
-		{"POST", addresses, "ExceedLimitException", 400, cloud.ErrLimit, driver.Other},
-		{"POST", addresses, "QuotaLimitExceeded", 403, cloud.ErrLimit, driver.Other},
-		{"POST", addresses, "EniIdException", 400, cloud.ErrNotFound, driver.NoSuchInterface},
-		{"POST", addresses, "PrivateIPNotExistException", 400, cloud.ErrNotFound, driver.NoSuchAddress},
-		{"GET", one, "NoSuchObject", 404, cloud.ErrNotFound, driver.NoSuchInterface},
-		{"GET", one, "Unheard", 404, cloud.ErrNotFound, driver.NoSuchInterface},
-		{"DELETE", one, "Unheard", 404, cloud.ErrNotFound, driver.NoSuchInterface},
-		{"GET", "/v2/instance/i-1", "NoSuchObject", 404, cloud.ErrNotFound, driver.NoSuchInstance},
-		{"GET", "/v1/vpcPort/i-1", "NoSuchObject", 404, cloud.ErrNotFound, driver.NoSuchInstance},
-		{"GET", "/v2/instance/i-1", "Unheard", 404, cloud.ErrNotFound, driver.Other},
-		{"POST", "/v1/eni", "NoSuchObject", 404, cloud.ErrNotFound, driver.Other},
-		{"GET", "/v1/subnet/sbn-1", "NoSuchObject", 404, cloud.ErrNotFound, driver.NoSuchSubnet},
-		{"POST", addresses, "PrivateIpInUseException", 400, cloud.ErrUnavailable, driver.AddressTaken},
-		{"POST", addresses, "Unheard", 409, cloud.ErrUnavailable, driver.Busy},
-		{"POST", addresses, "AccessDenied", 403, cloud.ErrForbidden, driver.Unauthorized},
-		{"GET", one, "InvalidAccessKeyId", 403, cloud.ErrForbidden, driver.Other},
-		{"POST", addresses, "SignatureDoesNotMatch", 400, cloud.ErrForbidden, driver.Other},
-		{"POST", addresses, "RequestExpired", 400, cloud.ErrForbidden, driver.WrongClock},
-		{"POST", addresses, "Unheard", 400, cloud.ErrForbidden, driver.Busy},
-		{"POST", addresses, "Unheard", 403, cloud.ErrForbidden, driver.Other},
-		{"POST", "/v1/eni", "IdempotentParameterMismatch", 403, cloud.ErrForbidden, driver.TokenReused},
-		{"POST", addresses, "InternalError", 500, cloud.ErrUnknown, driver.Other},
-		{"POST", addresses, "Unheard", 502, cloud.ErrUnknown, driver.Other},
-		{"POST", addresses, "Unheard", 503, cloud.ErrUnknown, driver.Other},
-		{"GET", one, "InternalError", 500, cloud.ErrUnavailable, driver.Other},
+		{"POST", addresses, "RateLimit", 400, cloud.ErrThrottled, cloud.Other},
+		{"POST", addresses, "Anything", 429, cloud.ErrThrottled, cloud.Other},
+		{"POST", addresses, "RateLimit", 503, cloud.ErrThrottled, cloud.Other},
+		{"POST", addresses, "SubnetHasNoMoreIpException", 400, cloud.ErrSubnetFull, cloud.Other},
+		{"POST", addresses, "VmMemoryCanNotAttachMoreIpException", 400, cloud.ErrLimit, cloud.Other},
+		{"POST", addresses, "ExceedLimitException", 400, cloud.ErrLimit, cloud.Other},
+		{"POST", addresses, "QuotaLimitExceeded", 403, cloud.ErrLimit, cloud.Other},
+		{"POST", addresses, "EniIdException", 400, cloud.ErrNotFound, cloud.NoSuchInterface},
+		{"POST", addresses, "PrivateIPNotExistException", 400, cloud.ErrNotFound, cloud.NoSuchAddress},
+		{"GET", one, "NoSuchObject", 404, cloud.ErrNotFound, cloud.NoSuchInterface},
+		{"GET", one, "Unheard", 404, cloud.ErrNotFound, cloud.NoSuchInterface},
+		{"DELETE", one, "Unheard", 404, cloud.ErrNotFound, cloud.NoSuchInterface},
+		{"GET", "/v2/instance/i-1", "NoSuchObject", 404, cloud.ErrNotFound, cloud.NoSuchInstance},
+		{"GET", "/v1/vpcPort/i-1", "NoSuchObject", 404, cloud.ErrNotFound, cloud.NoSuchInstance},
+		{"GET", "/v2/instance/i-1", "Unheard", 404, cloud.ErrNotFound, cloud.Other},
+		{"POST", "/v1/eni", "NoSuchObject", 404, cloud.ErrNotFound, cloud.Other},
+		{"GET", "/v1/subnet/sbn-1", "NoSuchObject", 404, cloud.ErrNotFound, cloud.NoSuchSubnet},
+		{"POST", addresses, "PrivateIpInUseException", 400, cloud.ErrUnavailable, cloud.AddressTaken},
+		{"POST", addresses, "Unheard", 409, cloud.ErrUnavailable, cloud.Busy},
+		{"POST", addresses, "AccessDenied", 403, cloud.ErrForbidden, cloud.Unauthorized},
+		{"GET", one, "InvalidAccessKeyId", 403, cloud.ErrForbidden, cloud.Other},
+		{"POST", addresses, "SignatureDoesNotMatch", 400, cloud.ErrForbidden, cloud.Other},
+		{"POST", addresses, "RequestExpired", 400, cloud.ErrForbidden, cloud.WrongClock},
+		{"POST", addresses, "Unheard", 400, cloud.ErrForbidden, cloud.Busy},
+		{"POST", addresses, "Unheard", 403, cloud.ErrForbidden, cloud.Other},
+		{"POST", "/v1/eni", "IdempotentParameterMismatch", 403, cloud.ErrForbidden, cloud.TokenReused},
+		{"POST", addresses, "InternalError", 500, cloud.ErrUnknown, cloud.Other},
+		{"POST", addresses, "Unheard", 502, cloud.ErrUnknown, cloud.Other},
+		{"POST", addresses, "Unheard", 503, cloud.ErrUnknown, cloud.Other},
+		{"GET", one, "InternalError", 500, cloud.ErrUnavailable, cloud.Other},
 	} {
 		err := c.readAnswer(request{method: tt.method, path: tt.path},
 			wire.Answer{Sent: true, Status: tt.status, After: time.Second, Body: []byte(`{"code":"` + tt.code + `"}`)})
@@ -87,16 +87,16 @@ func TestCodesThatMeanSomethingOnlyWithTheirCall(t *testing.T) {
 		r             request
 		code, message string
 		want          error
-		why           driver.Why
+		why           cloud.Why
 	}{
-		{"bare metal is full", bareAdd, "BadRequest", "", cloud.ErrLimit, driver.Other},
-		{"a virtual machine's argument is wrong", add, "BadRequest", "", cloud.ErrForbidden, driver.Busy},
-		{"bare metal gives back what can't be", bareTake, "BadRequest", "", cloud.ErrForbidden, driver.Busy},
-		{"bare metal lacks the address", bareTake, "NoSuchObject", noSuchIP, cloud.ErrNotFound, driver.NoSuchAddress},
-		{"bare metal lacks the address, by another code", bareTake, "BadRequest", noSuchIP, cloud.ErrNotFound, driver.NoSuchAddress},
-		{"the instance is gone", bareTake, "NoSuchObject", "the instance does not exist", cloud.ErrNotFound, driver.NoSuchInterface},
-		{"an ENI is gone", take, "EniIdException", "The param eniId is invalid", cloud.ErrNotFound, driver.NoSuchInterface},
-		{"an ENI is on its way", add, "EniStatusException", "The eni status is not allowed to operate", cloud.ErrUnavailable, driver.Busy},
+		{"bare metal is full", bareAdd, "BadRequest", "", cloud.ErrLimit, cloud.Other},
+		{"a virtual machine's argument is wrong", add, "BadRequest", "", cloud.ErrForbidden, cloud.Busy},
+		{"bare metal gives back what can't be", bareTake, "BadRequest", "", cloud.ErrForbidden, cloud.Busy},
+		{"bare metal lacks the address", bareTake, "NoSuchObject", noSuchIP, cloud.ErrNotFound, cloud.NoSuchAddress},
+		{"bare metal lacks the address, by another code", bareTake, "BadRequest", noSuchIP, cloud.ErrNotFound, cloud.NoSuchAddress},
+		{"the instance is gone", bareTake, "NoSuchObject", "the instance does not exist", cloud.ErrNotFound, cloud.NoSuchInterface},
+		{"an ENI is gone", take, "EniIdException", "The param eniId is invalid", cloud.ErrNotFound, cloud.NoSuchInterface},
+		{"an ENI is on its way", add, "EniStatusException", "The eni status is not allowed to operate", cloud.ErrUnavailable, cloud.Busy},
 	} {
 		err := c.readAnswer(tt.r, wire.Answer{Sent: true, Status: http.StatusBadRequest, Body: []byte(`{"code":"` + tt.code + `","message":"` + tt.message + `"}`)})
 		if !errors.Is(err, tt.want) || driver.Reason(err) != tt.why {
@@ -156,7 +156,7 @@ func TestWhatAFailureSays(t *testing.T) {
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("%s:\n%v, want\n%s", tt.name, err, tt.want)
 		}
-		if is := driver.Reason(err) == driver.Between; is != strings.Contains(tt.want, "such as a proxy") {
+		if is := driver.Reason(err) == cloud.Between; is != strings.Contains(tt.want, "such as a proxy") {
 			t.Errorf("%s: who answered was in between: %t", tt.name, is)
 		}
 	}
@@ -201,7 +201,7 @@ func TestAProxyThatRefusesTheConnectionIsNamed(t *testing.T) {
 	d.base.(*http.Transport).Proxy = http.ProxyURL(proxy)
 	err = d.Delete(t.Context(), "eni-1", "t")
 	want := `cloud unavailable: not sent: the proxy ` + proxy.Host + ` answers HTTP 403 Forbidden from "squid/5.7"`
-	if err == nil || err.Error() != want || driver.Reason(err) != driver.Between {
+	if err == nil || err.Error() != want || driver.Reason(err) != cloud.Between {
 		t.Errorf("%v, for reason %d; want\n%s", err, driver.Reason(err), want)
 	}
 }

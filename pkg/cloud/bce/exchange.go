@@ -12,7 +12,6 @@ import (
 	"github.com/baidubce/bce-sdk-go/auth"
 	sdkhttp "github.com/baidubce/bce-sdk-go/http"
 	"github.com/enipool/enipool/pkg/cloud"
-	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/wire"
 )
 
@@ -48,7 +47,7 @@ func (d *Driver) sendOnce(ctx context.Context, req request) error {
 			kind = cloud.ErrUnavailable
 		}
 		out := d.ownError(ctx, kind, "not sent, without credentials: "+err.Error())
-		out.Why = driver.Unsigned
+		out.Why = cloud.Unsigned
 		return out
 	}
 	endpoint, err := d.endpoint(ctx, req.bare)

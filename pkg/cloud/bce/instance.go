@@ -142,7 +142,7 @@ func (d *Driver) Alive(ctx context.Context, instances []string) (map[string]clou
 			refused = err // of the others it may tell
 		case err != nil && !errors.Is(err, cloud.ErrNotFound):
 			return states, err
-		case err != nil && driver.Reason(err) == driver.NoSuchInstance:
+		case err != nil && driver.Reason(err) == cloud.NoSuchInstance:
 			states[instance] = cloud.Gone
 		case err == nil:
 			states[instance] = info.state

@@ -74,7 +74,7 @@ func (d *Driver) ifPrimary(ctx context.Context, id string) (driver.Interface, er
 // have it, the instance's description counts.
 func (d *Driver) attachedTo(ctx context.Context, self driver.Self) ([]driver.Interface, error) {
 	info, err := d.describeInstance(ctx, self)
-	if driver.Reason(err) == driver.NoSuchInstance {
+	if driver.Reason(err) == cloud.NoSuchInstance {
 		return nil, nil
 	}
 	if err != nil {
@@ -144,7 +144,7 @@ func (d *Driver) allPages(ctx context.Context, path string, query map[string]str
 	marker, tries := "", 1
 	for n := 0; n < mostPages; n++ {
 		next, err := d.onePage(ctx, path, query, s.VPC, marker)
-		if driver.Reason(err) == driver.PageLost && tries < 3 {
+		if driver.Reason(err) == cloud.PageLost && tries < 3 {
 			// A page begins at an object. If that was deleted meanwhile, only the first page can be
 			// had, and what the earlier pages had may have changed.
 			all, marker, tries = page{}, "", tries+1

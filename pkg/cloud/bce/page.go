@@ -40,9 +40,9 @@ func (d *Driver) onePage(ctx context.Context, path string, query map[string]stri
 		r.query["marker"] = marker
 	}
 	err = d.send(ctx, r)
-	if e, is := errors.AsType[*driver.Error](err); is && marker != "" && e.Why == driver.Busy {
+	if e, is := errors.AsType[*driver.Error](err); is && marker != "" && e.Why == cloud.Busy {
 		lost := *e
-		lost.Why = driver.PageLost
+		lost.Why = cloud.PageLost
 		return page{}, &lost
 	}
 	if err == nil && got.Truncated && (got.Next == "" || got.Next == marker) {

@@ -44,7 +44,7 @@ func methodActions() map[string][]string {
 func accountBuckets() map[string]cloud.Bucket {
 	ten, five, one := cloud.Bucket{Burst: 10, PerSecond: 5}, cloud.Bucket{Burst: 5, PerSecond: 5}, cloud.Bucket{Burst: 1, PerSecond: 1}
 	return map[string]cloud.Bucket{
-		actAdd: ten, actRemove: ten, actInstance: ten,
+		actAdd: ten, actRemove: ten, actInstance: ten, actQuota: ten, actDetail: ten, actSubnet: ten,
 		actCreate: five, actAttach: five,
 		actDelete: one, actList: one, actSubnets: one,
 	}

@@ -77,7 +77,7 @@ func (d *Driver) eniQuota(ctx context.Context, instance string, kind Kind, info 
 	err = d.send(ctx, r)
 	// A gateway that does not know this path answers with a page of its own (Between). The instance
 	// was described through it a moment ago, so it is no failure of the connection.
-	untold := errors.Is(err, cloud.ErrForbidden) || errors.Is(err, cloud.ErrNotFound) || driver.Reason(err) == driver.Between
+	untold := errors.Is(err, cloud.ErrForbidden) || errors.Is(err, cloud.ErrNotFound) || driver.Reason(err) == cloud.Between
 	switch {
 	case err == nil && q.TotalQuantity < 0:
 		return 0, nil, d.badAnswer(r, "a quota is below 0")

@@ -7,34 +7,10 @@ import (
 	"github.com/enipool/enipool/pkg/cloud"
 )
 
-// Why is the cause of an error. The engine hands it on to its callers.
-type Why = cloud.Why
-
-// The causes that drivers tell, and NotForPods, which only the engine makes.
-const (
-	Other           = cloud.Other
-	NoSuchInterface = cloud.NoSuchInterface
-	NoSuchAddress   = cloud.NoSuchAddress
-	AddressTaken    = cloud.AddressTaken
-	NoWholeBlock    = cloud.NoWholeBlock
-	IndexTaken      = cloud.IndexTaken
-	InUse           = cloud.InUse
-	Busy            = cloud.Busy
-	PageLost        = cloud.PageLost
-	TokenReused     = cloud.TokenReused
-	Unauthorized    = cloud.Unauthorized
-	Unsigned        = cloud.Unsigned
-	WrongClock      = cloud.WrongClock
-	Between         = cloud.Between
-	NotForPods      = cloud.NotForPods
-	NoSuchSubnet    = cloud.NoSuchSubnet
-	NoSuchInstance  = cloud.NoSuchInstance
-)
-
 // Error is a failed request.
 type Error struct {
 	Kind       error // one of the kinds of pkg/cloud
-	Why        Why
+	Why        cloud.Why
 	Action     string        // of Unauthorized: what is not allowed, as policies or the API name it: "ec2:DescribeSubnets"
 	Detail     string        // the cloud's own words and code, without secrets
 	RetryAfter time.Duration // after which the cloud asks to be called again, 0 if it does not say
@@ -51,13 +27,13 @@ func (e *Error) Error() string {
 // Unwrap returns the kind.
 func (e *Error) Unwrap() error { return e.Kind }
 
-// Wish returns RetryAfter, as errors of package cloud do.
-func (e *Error) Wish() time.Duration { return e.RetryAfter }
+// RetryDelay returns RetryAfter, as errors of package cloud do.
+func (e *Error) RetryDelay() time.Duration { return e.RetryAfter }
 
-// Reason returns the Why of an error, Other for one that is not a driver's.
-func Reason(err error) Why {
+// Reason returns the cloud.Why of an error, Other for one that is not a driver's.
+func Reason(err error) cloud.Why {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Why
 	}
-	return Other
+	return cloud.Other
 }

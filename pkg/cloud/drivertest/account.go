@@ -96,7 +96,7 @@ func (a *account) checkKind(err error, kinds ...error) *driver.Error {
 }
 
 // checkReason fails the test unless err is a *driver.Error with one of the reasons.
-func (a *account) checkReason(err error, why ...driver.Why) {
+func (a *account) checkReason(err error, why ...cloud.Why) {
 	a.Helper()
 	if e := a.checkKind(err, cloud.NodeKinds()...); !slices.Contains(why, e.Why) {
 		a.Fatalf("error %v is for reason %d, want one of %d", err, e.Why, why)

@@ -169,7 +169,7 @@ func putsNowhere(account *account) {
 	nobody := driver.Interface{ID: account.unknownID("eni"), Instance: account.self.Instance}
 	for _, on := range []driver.Interface{gone, nobody} {
 		_, err := account.assignCount(on, account.has[0], driver.Count{Singles: 1})
-		account.checkReason(err, driver.NoSuchInterface)
+		account.checkReason(err, cloud.NoSuchInterface)
 	}
 	account.checkUnchanged(before)
 }
@@ -240,7 +240,7 @@ func putsNoBlock(account *account) {
 	before := account.allENIs()
 	_, err := account.assignCount(on, eni.IPv4, driver.Count{Blocks: 1})
 	account.checkKind(err, cloud.ErrSubnetFull)
-	account.checkReason(err, driver.NoWholeBlock)
+	account.checkReason(err, cloud.NoWholeBlock)
 	account.checkUnchanged(before)
 	account.assignSingles(on, eni.IPv4, 1)
 }
@@ -270,7 +270,7 @@ func takesWhatIsNot(account *account) {
 		account.must(account.unassignFrom(on, f, some[0]))
 		before := account.allENIs()
 		for _, lacks := range [][]netip.Addr{{some[0]}, {some[1], some[0]}, {some[0], some[1]}} {
-			account.checkReason(account.unassignFrom(on, f, lacks...), driver.NoSuchAddress)
+			account.checkReason(account.unassignFrom(on, f, lacks...), cloud.NoSuchAddress)
 			account.checkUnchanged(before)
 		}
 	}
@@ -283,8 +283,8 @@ func takesBlocksThatAreNot(account *account) {
 	}
 	account.must(take(blocks[0]))
 	before := account.allENIs()
-	account.checkReason(take(blocks[0]), driver.NoSuchAddress)
-	account.checkReason(take(blocks[1], blocks[0]), driver.NoSuchAddress)
+	account.checkReason(take(blocks[0]), cloud.NoSuchAddress)
+	account.checkReason(take(blocks[1], blocks[0]), cloud.NoSuchAddress)
 	account.checkUnchanged(before)
 }
 
@@ -293,6 +293,6 @@ func takesFromNobody(account *account) {
 	some := account.assignSingles(on, f, 1)
 	before := account.allENIs()
 	nobody := driver.Interface{ID: account.unknownID("eni"), Instance: account.self.Instance}
-	account.checkReason(account.unassignFrom(nobody, f, some...), driver.NoSuchInterface)
+	account.checkReason(account.unassignFrom(nobody, f, some...), cloud.NoSuchInterface)
 	account.checkUnchanged(before)
 }

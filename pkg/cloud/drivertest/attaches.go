@@ -76,7 +76,7 @@ func indexTaken(account *account) {
 	w.Index, w.Card = first.Index, first.Card
 	before := account.allENIs()
 	_, err := account.Attach(account.ctx, w)
-	account.checkReason(err, driver.IndexTaken)
+	account.checkReason(err, cloud.IndexTaken)
 	account.checkUnchanged(before)
 }
 
@@ -89,11 +89,11 @@ func attachTwice(account *account) {
 }
 
 // inUse is why an ENI that is attached is refused.
-func (a *account) inUse() driver.Why {
+func (a *account) inUse() cloud.Why {
 	if slices.Contains(a.s.Lacks, Telling) {
-		return driver.Busy
+		return cloud.Busy
 	}
-	return driver.InUse
+	return cloud.InUse
 }
 
 func attachElsewhere(account *account) {
@@ -107,7 +107,7 @@ func attachElsewhere(account *account) {
 func attachNothing(account *account) {
 	before := account.allENIs()
 	_, err := account.Attach(account.ctx, account.freePlace(account.unknownID("eni"), account.self.Instance))
-	account.checkReason(err, driver.NoSuchInterface)
+	account.checkReason(err, cloud.NoSuchInterface)
 	account.checkKind(err, cloud.ErrNotFound)
 	account.checkUnchanged(before)
 }
@@ -178,7 +178,7 @@ func detachLoose(account *account) {
 	account.must(account.Detach(account.ctx, on, account.newMark().Token))
 	account.awaitState(on.ID, driver.Loose)
 	before := account.allENIs()
-	if err := account.Detach(account.ctx, on, account.newMark().Token); driver.Reason(err) != driver.Busy {
+	if err := account.Detach(account.ctx, on, account.newMark().Token); driver.Reason(err) != cloud.Busy {
 		account.checkKind(err, cloud.ErrNotFound)
 	}
 	account.checkUnchanged(before)
@@ -196,7 +196,7 @@ func deletesWithAddresses(account *account) {
 func deleteAttached(account *account) {
 	on := account.readyENI()
 	before := account.allENIs()
-	account.checkReason(account.Delete(account.ctx, on.ID, account.newMark().Token), driver.Busy, driver.InUse)
+	account.checkReason(account.Delete(account.ctx, on.ID, account.newMark().Token), cloud.Busy, cloud.InUse)
 	account.checkUnchanged(before)
 }
 
@@ -205,6 +205,6 @@ func deleteNothing(account *account) {
 	account.must(account.Delete(account.ctx, one.ID, account.newMark().Token))
 	account.waitUntil("an ENI that was deleted is not shown", func() bool { return account.settledENI(one.ID).ID == "" })
 	for _, id := range []string{one.ID, account.unknownID("eni")} {
-		account.checkReason(account.Delete(account.ctx, id, account.newMark().Token), driver.NoSuchInterface)
+		account.checkReason(account.Delete(account.ctx, id, account.newMark().Token), cloud.NoSuchInterface)
 	}
 }

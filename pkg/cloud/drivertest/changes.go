@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/enipool/enipool/pkg/cloud"
-	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
@@ -48,5 +47,5 @@ func setsGroups(account *account) {
 }
 
 func setsGroupsOfNothing(account *account) {
-	account.checkReason(account.SetGroups(account.ctx, account.unknownID("eni"), account.s.Groups, account.newMark().Token), driver.NoSuchInterface)
+	account.checkReason(account.SetGroups(account.ctx, account.unknownID("eni"), account.s.Groups, account.newMark().Token), cloud.NoSuchInterface)
 }

@@ -104,7 +104,7 @@ func tokenReused(account *account) {
 	other := w
 	other.Mark = account.newMark()
 	_, err := account.Create(account.ctx, other)
-	account.checkReason(err, driver.TokenReused)
+	account.checkReason(err, cloud.TokenReused)
 	account.checkFinds(driver.Filter{Made: account.self.Instance}, one.ID)
 }
 
@@ -121,7 +121,7 @@ func createNowhere(account *account) {
 	w.Subnet = account.unknownID("subnet")
 	_, err := account.Create(account.ctx, w)
 	account.checkKind(err, cloud.ErrNotFound)
-	account.checkReason(err, driver.NoSuchSubnet, driver.Other) // Other: the cloud does not tell what there is not
+	account.checkReason(err, cloud.NoSuchSubnet, cloud.Other) // Other: the cloud does not tell what there is not
 	account.checkUnchanged(before)
 }
 

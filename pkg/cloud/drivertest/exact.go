@@ -41,7 +41,7 @@ func putsOfOther(account *account) {
 		account.must(err)
 		account.checkCarries(on.ID, family, append(slices.Clone(has), free...))
 		_, err = account.byName(there, family, free[0])
-		account.checkReason(err, driver.AddressTaken)
+		account.checkReason(err, cloud.AddressTaken)
 		if is := account.settledSubnet(asked.Subnet).Free; family == eni.IPv4 && is != before-len(free) {
 			account.Errorf("subnet %s has room for %d, and had for %d before it lent %v", asked.Subnet, is, before, free)
 		}
@@ -76,7 +76,7 @@ func putsNoPrimary(account *account) {
 	}
 	before := account.allENIs()
 	_, err := account.Assign(account.ctx, driver.Assign{On: on, Family: eni.IPv4, Addresses: []netip.Addr{other.V4}, Take: true, Token: account.newMark().Token})
-	account.checkReason(err, driver.AddressTaken)
+	account.checkReason(err, cloud.AddressTaken)
 	account.checkUnchanged(before)
 }
 
@@ -117,14 +117,14 @@ func putsNoneTaken(account *account) {
 		before := account.allENIs()
 		taken := account.assignSingles(other, f, 1)
 		_, err := account.byName(on, f, free[0], taken[0])
-		account.checkReason(err, driver.AddressTaken)
+		account.checkReason(err, cloud.AddressTaken)
 		account.must(account.unassignFrom(other, f, taken...))
 		account.checkUnchanged(before)
 	}
 	if slices.Contains(account.has, eni.IPv4) {
 		before := account.allENIs()
 		_, err := account.byName(on, eni.IPv4, other.V4)
-		account.checkReason(err, driver.AddressTaken)
+		account.checkReason(err, cloud.AddressTaken)
 		account.checkUnchanged(before)
 	}
 }

@@ -144,7 +144,7 @@ func severalGoroutines(account *account) {
 			}
 			account.waitUntil("an ENI can be deleted", func() bool {
 				err := account.Delete(account.ctx, made.ID, token)
-				return err == nil || driver.Reason(err) == driver.NoSuchInterface && account.settledENI(made.ID).ID == ""
+				return err == nil || driver.Reason(err) == cloud.NoSuchInterface && account.settledENI(made.ID).ID == ""
 			})
 		})
 	}

@@ -166,13 +166,13 @@ var mutants = map[string]func(m *mutant, d driver.Driver){
 	"with other parameters the token is refused": func(m *mutant, d driver.Driver) {
 		m.create = func(ctx context.Context, c driver.Create) (driver.Interface, error) {
 			i, err := d.Create(ctx, c)
-			return i, as(err, func(e *driver.Error) { e.Why = driver.Other })
+			return i, as(err, func(e *driver.Error) { e.Why = cloud.Other })
 		}
 	},
 	"Attach of an ENI that is attached is refused: InUse": func(m *mutant, d driver.Driver) {
 		m.attach = func(ctx context.Context, a driver.Attach) (string, error) {
 			at, err := d.Attach(ctx, a)
-			if driver.Reason(err) == driver.InUse {
+			if driver.Reason(err) == cloud.InUse {
 				return "", nil
 			}
 			return at, err
@@ -329,7 +329,7 @@ var mutants = map[string]func(m *mutant, d driver.Driver){
 	"Exact: Assign of an address that another ENI has is refused, AddressTaken, and none is put": func(m *mutant, d driver.Driver) {
 		m.assign = func(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
 			got, err := d.Assign(ctx, a)
-			if driver.Reason(err) == driver.AddressTaken && len(a.Addresses) > 1 {
+			if driver.Reason(err) == cloud.AddressTaken && len(a.Addresses) > 1 {
 				a.Addresses = a.Addresses[:1]
 				_, _ = d.Assign(ctx, a) // what can be had
 			}
@@ -355,7 +355,7 @@ var mutants = map[string]func(m *mutant, d driver.Driver){
 	"Moves: Assign of the primary address of another ENI is refused, AddressTaken": func(m *mutant, d driver.Driver) {
 		m.assign = func(ctx context.Context, a driver.Assign) (driver.Assigned, error) {
 			got, err := d.Assign(ctx, a)
-			return got, as(err, func(e *driver.Error) { e.Why = driver.Other })
+			return got, as(err, func(e *driver.Error) { e.Why = cloud.Other })
 		}
 	},
 	"CrossSubnet: Assign puts the addresses of another subnet that it names, and Unassign takes them": func(m *mutant, d driver.Driver) {
@@ -395,7 +395,7 @@ var mutants = map[string]func(m *mutant, d driver.Driver){
 	},
 	"Unassign of an address that the ENI lacks is refused, NoSuchAddress, and nothing happens": func(m *mutant, d driver.Driver) {
 		m.unassign = func(ctx context.Context, u driver.Unassign) error {
-			if err := d.Unassign(ctx, u); driver.Reason(err) != driver.NoSuchAddress {
+			if err := d.Unassign(ctx, u); driver.Reason(err) != cloud.NoSuchAddress {
 				return err
 			}
 			return nil // it is as the caller wants it
@@ -408,13 +408,13 @@ var mutants = map[string]func(m *mutant, d driver.Driver){
 	},
 	"Delete of an ENI that is attached is refused: Busy or InUse": func(m *mutant, d driver.Driver) {
 		m.remove = func(ctx context.Context, id, token string) error {
-			return as(d.Delete(ctx, id, token), func(e *driver.Error) { e.Why = driver.Other })
+			return as(d.Delete(ctx, id, token), func(e *driver.Error) { e.Why = cloud.Other })
 		}
 	},
 	"after ErrUnavailable nothing has happened, and nothing is repeated": func(m *mutant, d driver.Driver) {
 		m.remove = func(ctx context.Context, id, token string) error {
 			err := d.Delete(ctx, id, token)
-			if driver.Reason(err) == driver.Other && errors.Is(err, cloud.ErrUnavailable) {
+			if driver.Reason(err) == cloud.Other && errors.Is(err, cloud.ErrUnavailable) {
 				return d.Delete(ctx, id, token)
 			}
 			return err

@@ -30,7 +30,7 @@ func (n *Node) AssignAddresses(ctx context.Context, id string, family eni.Family
 	addrs, err = n.assignCount(ctx, self, on, family, count, func(int, int) string { return n.o.Token() })
 	// The ENI was not described before the call. If it is gone, what is known of it must not
 	// send the next call there again.
-	if driver.Reason(err) == driver.NoSuchInterface {
+	if driver.Reason(err) == cloud.NoSuchInterface {
 		n.forgetENI(id)
 	}
 	return addrs, err

@@ -17,7 +17,7 @@ func (c *creation) attachAtFree(ctx context.Context, id string) (attachment stri
 	}
 	if at, ok := c.reservePlace(id); ok {
 		attachment, err := c.attachAt(ctx, id, at)
-		if driver.Reason(err) != driver.IndexTaken {
+		if driver.Reason(err) != cloud.IndexTaken {
 			c.notePlaceOutcome(id, at, err)
 			return attachment, err
 		}
@@ -31,7 +31,7 @@ func (c *creation) attachAtFree(ctx context.Context, id string) (attachment stri
 	}
 	for _, at := range places {
 		attachment, err := c.attachAt(ctx, id, at)
-		if driver.Reason(err) != driver.IndexTaken {
+		if driver.Reason(err) != cloud.IndexTaken {
 			c.notePlaceOutcome(id, at, err)
 			return attachment, err
 		}
@@ -50,9 +50,9 @@ func (c *creation) attachAt(ctx context.Context, id string, at place) (attachmen
 		})
 		c.joined = c.joined || err == nil
 		switch driver.Reason(err) {
-		case driver.InUse:
+		case cloud.InUse:
 			return "", nil // as will show
-		case driver.NoSuchInterface, driver.Busy:
+		case cloud.NoSuchInterface, cloud.Busy:
 		default:
 			return attachment, err
 		}

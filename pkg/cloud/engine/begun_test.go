@@ -126,7 +126,7 @@ type remembersRefusals struct {
 
 func (d remembersRefusals) Create(ctx context.Context, c driver.Create) (driver.Interface, error) {
 	if before, used := d.counts[c.Token]; used && before != c.V4 {
-		return driver.Interface{}, &driver.Error{Kind: cloud.ErrUnknown, Why: driver.TokenReused}
+		return driver.Interface{}, &driver.Error{Kind: cloud.ErrUnknown, Why: cloud.TokenReused}
 	}
 	d.counts[c.Token] = c.V4
 	return d.Driver.Create(ctx, c)

@@ -112,18 +112,18 @@ func (k *check) checkCredentials(ctx context.Context) bool {
 	seen, err := k.n.describeENIs(ctx)
 	k.checkClock()
 	switch driver.Reason(err) {
-	case driver.WrongClock:
+	case cloud.WrongClock:
 		if k.clockIsRight() { // the same code is for temporary credentials that have run out
 			k.found.Failed(what, "renew the temporary credentials, or leave them out: "+k.adviseRole(), err)
 			return false
 		}
 		k.found.Failed("clock", "set the node's clock: it must be within 5 minutes of the cloud's", err)
 		return false
-	case driver.Unauthorized:
+	case cloud.Unauthorized:
 		k.found.Say(what, cloud.Works, "", "%s knows them", k.n.t.Name)
 		k.sayUnauthorized(err, "; nothing else can be looked at without it")
 		return false
-	case driver.Unsigned:
+	case cloud.Unsigned:
 		k.found.Failed(what, k.adviseRole(), err)
 		return false
 	}
@@ -138,7 +138,7 @@ func (k *check) checkCredentials(ctx context.Context) bool {
 		k.found.Say(what, cloud.Works, "", "%s knows them", k.n.t.Name)
 		k.found.Failed("ENIs", k.adviseKeys("correct")+", or leave out what the instance metadata tells", err)
 		return false
-	case driver.Reason(err) == driver.Between:
+	case driver.Reason(err) == cloud.Between:
 		k.found.Failed("API", "what answers in its place is to let it through: name its host in NO_PROXY of the agent's environment, or correct cloud.endpoint in agent.yaml", err)
 		return false
 	case errors.Is(err, cloud.ErrUnavailable):

@@ -54,7 +54,7 @@ func (n *Node) CreateInterface(ctx context.Context, asked cloud.Create) (ready c
 	used := !making.isNew && making.wasReady(made)
 	on, err := making.finish(ctx, made)
 	switch {
-	case driver.Reason(err) == driver.NotForPods:
+	case driver.Reason(err) == cloud.NotForPods:
 		return cloud.Interface{}, making.afterNotForPods(ctx, err)
 	case err != nil && (used || !making.isNew && !making.joined && making.isReady(ctx, made.ID)):
 		return cloud.Interface{}, halfDone(err)
@@ -96,7 +96,7 @@ func (c *creation) whyImpossible() error {
 	case c.asked.V4 > v4 || c.asked.V6 > v6:
 		return errorf(cloud.ErrLimit, "an ENI has at most %d IPv4 and %d IPv6 addresses here besides its primary ones", v4, v6)
 	case c.in.ID == "" || c.in.Wrong != "":
-		return &driver.Error{Kind: cloud.ErrNotFound, Why: driver.NoSuchSubnet, Detail: c.t.Name + " shows no such subnet"}
+		return &driver.Error{Kind: cloud.ErrNotFound, Why: cloud.NoSuchSubnet, Detail: c.t.Name + " shows no such subnet"}
 	case c.asked.V6 > 0 && !c.hasV6():
 		return errorf(cloud.ErrForbidden, "ENIs in this subnet have no IPv6")
 	}
@@ -193,7 +193,7 @@ func (c *creation) isReady(ctx context.Context, id string) bool {
 // returned as they are.
 func (c *creation) afterNotForPods(ctx context.Context, err error) error {
 	e, is := errors.AsType[*driver.Error](err)
-	if !is || e.Why != driver.NotForPods {
+	if !is || e.Why != cloud.NotForPods {
 		return err
 	}
 	final := *e
@@ -225,7 +225,7 @@ func (c *creation) undo(ctx context.Context, id string, cause error) error {
 		return halfDone(errors.Join(cause, err))
 	}
 	c.beginNextTry(c.asked.Token)
-	if driver.Reason(cause) == driver.NoSuchInterface {
+	if driver.Reason(cause) == cloud.NoSuchInterface {
 		return halfDone(cause) // the same call makes another one
 	}
 	return cause

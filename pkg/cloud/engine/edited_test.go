@@ -424,7 +424,7 @@ func TestADetachThatIsRefusedToTheEndIsToldInTheCloudsWords(t *testing.T) {
 		i, err := n.CreateInterface(t.Context(), cloud.Create{Token: "a", Subnet: "a", V4: 1})
 		must(t, err)
 		d.refuse = func(string, string) error {
-			return &driver.Error{Kind: cloud.ErrForbidden, Why: driver.Busy, Detail: "Eni.Locked: somebody has locked it"}
+			return &driver.Error{Kind: cloud.ErrForbidden, Why: cloud.Busy, Detail: "Eni.Locked: somebody has locked it"}
 		}
 		if err := n.DeleteInterface(t.Context(), i.ID); err == nil || !strings.Contains(err.Error(), "Eni.Locked") {
 			t.Errorf("DeleteInterface: %v", err)
@@ -448,7 +448,7 @@ func TestUpkeepGoesOnBehindARefusal(t *testing.T) {
 			if first = cmp.Or(first, id); id != first {
 				return nil
 			}
-			return &driver.Error{Kind: cloud.ErrForbidden, Why: driver.Unauthorized, Detail: "UnauthorizedOperation"}
+			return &driver.Error{Kind: cloud.ErrForbidden, Why: cloud.Unauthorized, Detail: "UnauthorizedOperation"}
 		}}, engine.Options{SecurityGroups: []string{"sg-2"}})
 		shows(t, n, 4)
 		if changed, err := n.Upkeep(t.Context()); err == nil || len(changed) != 2 || !strings.Contains(err.Error(), first) {

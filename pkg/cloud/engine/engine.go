@@ -76,6 +76,7 @@ type Node struct {
 	said        map[string]bool
 	doomed      map[string]time.Time // by ID: ENIs that a Sweep has found without an instance
 	askedLast   string               // the instance that the last Sweep asked for last
+	asks        map[string]int       // how often a Sweep has asked about each instance since all were asked about twice
 	listed      int                  // ENIs that the cloud told the last Sweep of
 }
 

@@ -10,7 +10,7 @@ import (
 
 // What the driver tells of the cause reaches who called, however the error went through the engine.
 func TestTheCauseOfAnErrorReachesTheCaller(t *testing.T) {
-	refused := &driver.Error{Kind: cloud.ErrNotFound, Why: driver.NoSuchSubnet, Detail: "sbn-1"}
+	refused := &driver.Error{Kind: cloud.ErrNotFound, Why: cloud.NoSuchSubnet, Detail: "sbn-1"}
 	for what, tt := range map[string]struct {
 		err  error
 		kind error

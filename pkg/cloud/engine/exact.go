@@ -56,7 +56,7 @@ func (n *Node) assignExactly(ctx context.Context, id string, addrs []netip.Addr,
 	if err == nil {
 		err = call.assignAll(ctx, minus(addrs, call.from.addrs), false)
 	}
-	if driver.Reason(err) == driver.NoSuchInterface {
+	if driver.Reason(err) == cloud.NoSuchInterface {
 		n.forgetENI(id)
 	}
 	if err == nil {
@@ -114,7 +114,7 @@ func (e *exactly) assignAll(ctx context.Context, addrs []netip.Addr, take bool) 
 // also if this ENI has one already. Then each that it lacks is asked for alone.
 func (e *exactly) assignPart(ctx context.Context, family eni.Family, addrs []netip.Addr, take bool) error {
 	err := e.requestPart(ctx, family, addrs, take)
-	if driver.Reason(err) != driver.AddressTaken {
+	if driver.Reason(err) != cloud.AddressTaken {
 		return err
 	}
 	has, wrong := e.shownWith(ctx, addrs)
@@ -129,7 +129,7 @@ func (e *exactly) assignPart(ctx context.Context, family eni.Family, addrs []net
 	}
 	for _, a := range lacks {
 		switch err := e.requestPart(ctx, family, []netip.Addr{a}, take); {
-		case driver.Reason(err) == driver.AddressTaken:
+		case driver.Reason(err) == cloud.AddressTaken:
 			e.noteRefused([]netip.Addr{a}, err)
 		case err != nil:
 			return err

@@ -36,7 +36,7 @@ func refusing(subnet string, kind error, asked *int) func(driver.SubnetFilter) e
 			return nil
 		}
 		*asked++
-		return &driver.Error{Kind: kind, Why: driver.Unauthorized, Detail: "AccessDenied: not that one"}
+		return &driver.Error{Kind: kind, Why: cloud.Unauthorized, Detail: "AccessDenied: not that one"}
 	}
 }
 

@@ -110,6 +110,7 @@ func (n *Node) Recall(notes cloud.Notes) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.listed = notes.Listed
+	n.recallLimits(notes.Limits)
 	for _, id := range notes.Deleted {
 		n.memory.deleted[id] = n.clock.Now()
 	}

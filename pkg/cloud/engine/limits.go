@@ -159,3 +159,11 @@ func (n *Node) sizeV6(ctx context.Context, raw []driver.Interface) (int, error) 
 	l, err := n.knownLimits(ctx)
 	return l.V6Block.Size, err
 }
+
+// recallLimits takes what an earlier process was told of the instance. Where addresses come in prefixes it does not tell the
+// shape. The caller holds the lock.
+func (n *Node) recallLimits(l eni.Limits) {
+	if n.shape.ENIs == 0 && l.V4Block.Size <= 1 && l.V6Block.Size <= 1 {
+		n.shape.ENIs, n.shape.V4, n.shape.V6, n.shape.NoPrimary = l.ENIs, l.V4, l.V6, l.NoPrimary
+	}
+}

@@ -28,7 +28,7 @@ func (r *Region) List(ctx context.Context, page func([]cloud.Listed) error) (com
 	}
 	for range mostScans {
 		complete, err = r.listOnce(ctx, vpc, shown)
-		if ended != nil || driver.Reason(err) != driver.PageLost {
+		if ended != nil || driver.Reason(err) != cloud.PageLost {
 			return complete, err
 		}
 	}

@@ -262,6 +262,6 @@ func (n *Node) pickENI(ctx context.Context, self driver.Self, raw []driver.Inter
 	case len(v.out) > 0:
 		return nil, errorf(cloud.ErrForbidden, "ENI %s: %s", v.out[0].ID, v.out[0].Why)
 	}
-	return nil, &driver.Error{Kind: cloud.ErrForbidden, Why: driver.NotForPods,
+	return nil, &driver.Error{Kind: cloud.ErrForbidden, Why: cloud.NotForPods,
 		Detail: fmt.Sprintf("ENI %s is not for pods: %s", raw[0].ID, raw[0].Unmanaged)}
 }

@@ -95,7 +95,7 @@ func (c *creation) makeENI(ctx context.Context) (*nic, error) {
 		id := it.named
 		if it.missing.IsZero() { // else it was requested before, and a cloud that has forgotten the token would make another
 			raw, err := c.requestWhatThereIs(ctx, home, it)
-			reused := driver.Reason(err) == driver.TokenReused
+			reused := driver.Reason(err) == cloud.TokenReused
 			switch {
 			case err != nil && !reused:
 				return nil, err

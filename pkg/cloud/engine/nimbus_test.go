@@ -166,7 +166,7 @@ func (d *nimbus) Assign(ctx context.Context, a driver.Assign) (driver.Assigned, 
 func (d *nimbus) Unassign(ctx context.Context, u driver.Unassign) error {
 	_, _, err := d.patch(ctx, u.On.ID, func(n nimbusNIC) (p nimbusPatch, err error) {
 		if lacks := lacking(u.Addresses, n.Secondary); len(lacks) > 0 {
-			return p, &driver.Error{Kind: cloud.ErrForbidden, Why: driver.NoSuchAddress, Detail: fmt.Sprintf("the NIC has no %s", lacks)}
+			return p, &driver.Error{Kind: cloud.ErrForbidden, Why: cloud.NoSuchAddress, Detail: fmt.Sprintf("the NIC has no %s", lacks)}
 		}
 		p.Secondary = texts(lacking(n.Secondary, u.Addresses))
 		return p, nil
@@ -304,13 +304,13 @@ func failureOf(resp *http.Response, answer []byte, unsure error) error {
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 		out.Kind, out.RetryAfter = cloud.ErrThrottled, time.Duration(seconds)*time.Second
 	case "PERMISSION_DENIED":
-		out.Kind, out.Why = cloud.ErrForbidden, driver.Unauthorized
+		out.Kind, out.Why = cloud.ErrForbidden, cloud.Unauthorized
 	case "OVERLOADED": // refused before anything was done
 		out.Kind = cloud.ErrUnavailable
 	case "NIC_NOT_FOUND":
-		out.Kind, out.Why = cloud.ErrNotFound, driver.NoSuchInterface
+		out.Kind, out.Why = cloud.ErrNotFound, cloud.NoSuchInterface
 	case "STALE_FINGERPRINT":
-		out.Kind, out.Why = cloud.ErrUnavailable, driver.Busy
+		out.Kind, out.Why = cloud.ErrUnavailable, cloud.Busy
 	case "RANGE_EXHAUSTED":
 		out.Kind = cloud.ErrSubnetFull
 	case "TOO_MANY_ADDRESSES":

@@ -27,7 +27,7 @@ func TestAMoveTakesNothingOffOthersENIsOfOurInstances(t *testing.T) {
 				must(t, err)
 				var theirs sim.Interface
 				must(t, w.Update(func(tx *sim.Tx) error {
-					if theirs, err = tx.Create(sim.Create{Subnet: "a", Tags: tags, Wish: sim.Wish{CountV4: 1}}); err != nil {
+					if theirs, err = tx.Create(sim.Create{Subnet: "a", Tags: tags, AddressRequest: sim.AddressRequest{CountV4: 1}}); err != nil {
 						return err
 					}
 					_, err = tx.Attach(sim.Attach{Interface: theirs.ID, Instance: "i-2", Index: -1})

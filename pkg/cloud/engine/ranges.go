@@ -53,8 +53,6 @@ func (n *Node) rangesOf(ctx context.Context, raw []driver.Interface, needs func(
 	}
 	// A refusal does not say which of several subnets it is for. Then those of others are asked for
 	// one by one, after those that the node needs.
-	// A refusal does not say which of several subnets it is for. Then those of others are asked for
-	// one by one, after those that the node needs.
 	known, err = n.subnetRanges(ctx, slices.Concat(needed, others))
 	if isRefused(err) && len(others) > 0 {
 		if known, err = n.subnetRanges(ctx, needed); err != nil {

@@ -120,9 +120,11 @@ func (r *Region) Alive(ctx context.Context, instances []string) (states map[stri
 	return r.self.d.Alive(ctx, sortedSet(instances))
 }
 
-// Sweep is Node.Sweep, which is for the whole cluster: the Nodes of a Region need none of their own.
-func (r *Region) Sweep(ctx context.Context, olderThan time.Duration) (deleted []string, err error) {
-	return r.self.Sweep(ctx, olderThan)
+// Sweep is Node.Sweep, which is for the whole cluster: the Nodes of a Region need none of their own. more tells that it takes others
+// until all instances have been asked about twice.
+func (r *Region) Sweep(ctx context.Context, olderThan time.Duration) (deleted []string, more bool, err error) {
+	deleted, err = r.self.Sweep(ctx, olderThan)
+	return deleted, r.self.hasMore(len(deleted) > 0), err
 }
 
 // Subnets implements cloud.Region: those that Options choose by ID or by tags, without either those

@@ -160,7 +160,7 @@ func TestAPageThatIsLostLetsTheLookBeginAnew(t *testing.T) {
 			_, r, scans := many(t, func(s driver.Scan) error {
 				if s.Next != "" && left > 0 {
 					left--
-					return &driver.Error{Kind: cloud.ErrUnavailable, Why: driver.PageLost}
+					return &driver.Error{Kind: cloud.ErrUnavailable, Why: cloud.PageLost}
 				}
 				return nil
 			})
@@ -184,7 +184,7 @@ func TestAListWhosePagesGetLostIsNotComplete(t *testing.T) {
 			w, r, _ := many(t, func(s driver.Scan) error {
 				if s.Next != "" && left > 0 {
 					left--
-					return &driver.Error{Kind: cloud.ErrUnavailable, Why: driver.PageLost}
+					return &driver.Error{Kind: cloud.ErrUnavailable, Why: cloud.PageLost}
 				}
 				return nil
 			})
@@ -283,7 +283,7 @@ func TestEachRequestIsAdmittedByItsAction(t *testing.T) {
 			must(t, err)
 			_, err = r.Alive(t.Context(), []string{"i-9"})
 			must(t, err)
-			_, err = r.Sweep(t.Context(), time.Hour)
+			_, _, err = r.Sweep(t.Context(), time.Hour)
 			must(t, err)
 			must(t, n.DeleteInterface(t.Context(), made.ID))
 			_, err = r.List(t.Context(), func([]cloud.Listed) error { return nil })
@@ -367,7 +367,7 @@ func TestALostAnswerToAMoveIsNoError(t *testing.T) {
 		} {
 			var foreign sim.Interface
 			must(t, w.Update(func(tx *sim.Tx) error {
-				foreign, err = tx.Create(sim.Create{Subnet: "a", Tags: tags, Wish: sim.Wish{CountV4: 1}})
+				foreign, err = tx.Create(sim.Create{Subnet: "a", Tags: tags, AddressRequest: sim.AddressRequest{CountV4: 1}})
 				return err
 			}))
 			if got, err = r.AssignExactly(t.Context(), "i-1", made.ID, foreign.V4, cloud.Origin{ENI: foreign.ID}); !errors.Is(err, cloud.ErrForbidden) || len(got) > 0 {
@@ -467,4 +467,42 @@ func TestALostAnswerToAnAssignmentByNameIsNoError(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A sweep of a Region says whether there are instances that it has not asked about, however many have left ENIs, and how many are alive.
+func TestSweepsOfARegionComeToAllInstances(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{Cluster: "blue"})
+		gone := ""
+		for i := range 24 {
+			id := fmt.Sprintf("i-node-%02d", i)
+			_, err := w.AddInstance(sim.Instance{ID: id, Type: "small", Subnet: "a"})
+			must(t, err)
+			made, err := engine.New(w.Driver(id, w.traits), w.o).CreateInterface(t.Context(), cloud.Create{Token: id, Subnet: "a", V4: 1})
+			must(t, err)
+			must(t, w.Detach(made.ID))
+			if i == 23 {
+				must(t, w.Terminate(id))
+				gone = made.ID
+			}
+		}
+		time.Sleep(2 * time.Hour)
+		r := w.region(engine.Options{Cluster: "blue"})
+		var all []string
+		rounds := 1
+		for ; rounds < 20; rounds++ {
+			deleted, more, err := r.Sweep(t.Context(), time.Hour)
+			must(t, err)
+			if all = append(all, deleted...); !more {
+				break
+			}
+			time.Sleep(time.Minute)
+		}
+		if !slices.Equal(all, []string{gone}) || rounds > 7 {
+			t.Errorf("%d rounds have deleted %v, want %s", rounds, all, gone)
+		}
+		if _, more, err := r.Sweep(t.Context(), time.Hour); err != nil || !more {
+			t.Errorf("the next sweep does not begin with all: %v, %v", more, err)
+		}
+	})
 }

@@ -103,12 +103,12 @@ func (n *Node) removeENI(ctx context.Context, self driver.Self, id string, raw [
 		case gone:
 			n.noteDeleted(id)
 			return nil
-		case driver.Reason(err) == driver.Busy && step:
+		case driver.Reason(err) == cloud.Busy && step:
 			if refused == nil {
 				believe = n.pausesFor(n.t.Times.Settle)
 			}
 			refused, last = err, ": "+detailOf(err)
-		case driver.Reason(err) == driver.Busy:
+		case driver.Reason(err) == cloud.Busy:
 			last = ": " + detailOf(err) // on its way, as will show, unless it is refused to the end
 		case err != nil && !(begun && errors.Is(err, cloud.ErrThrottled)):
 			return halfDoneIf(begun, err)
@@ -166,5 +166,5 @@ func (n *Node) removeStep(ctx context.Context, self driver.Self, id string, raw 
 	if err == nil || errors.Is(err, cloud.ErrNotFound) {
 		return true, true, nil
 	}
-	return false, slices.Contains([]driver.Why{driver.Busy, driver.InUse}, driver.Reason(err)), err
+	return false, slices.Contains([]cloud.Why{cloud.Busy, cloud.InUse}, driver.Reason(err)), err
 }

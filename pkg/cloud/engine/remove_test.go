@@ -127,7 +127,7 @@ func TestAnENIIsNotDeletedWithWhatNobodyHasSeenOnIt(t *testing.T) {
 				must(t, err)
 				var theirs sim.Got
 				must(t, w.Update(func(tx *sim.Tx) error {
-					theirs, err = tx.Assign(made.ID, sim.Wish{CountV4: 1})
+					theirs, err = tx.Assign(made.ID, sim.AddressRequest{CountV4: 1})
 					return err
 				}))
 				if err := n.DeleteInterface(t.Context(), made.ID); cloud.Kind(err) != cloud.ErrNotFound {

@@ -111,7 +111,7 @@ func (s *scan) wholeVPC(ctx context.Context, vpc string, instances []string) err
 		// the other half were gone.
 		// Pages can't be continued after a lost one, and half of them would look as if the ENIs of
 		// the other half were gone.
-		if driver.Reason(err) == driver.PageLost && try < mostScans {
+		if driver.Reason(err) == cloud.PageLost && try < mostScans {
 			continue
 		}
 		if err != nil {

@@ -145,5 +145,30 @@ func (n *Node) nextAsked(self driver.Self, leaked []driver.Interface) []string {
 	if asked = asked[:min(len(asked), mostAsked)]; len(asked) > 0 {
 		n.askedLast = asked[len(asked)-1]
 	}
+	before := n.asks
+	n.asks = map[string]int{}
+	for _, id := range all {
+		n.asks[id] = before[id]
+		if slices.Contains(asked, id) {
+			n.asks[id]++
+		}
+	}
 	return asked
+}
+
+// hasMore tells whether there are instances that Sweeps have not asked about twice, or ENIs that were more than one deletes. If
+// there are none the next Sweep begins with all.
+func (n *Node) hasMore(deleted bool) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, times := range n.asks {
+		if times < 2 {
+			return true
+		}
+	}
+	more := deleted && len(n.doomed) > 0
+	if !more {
+		clear(n.asks)
+	}
+	return more
 }

@@ -83,7 +83,7 @@ func (n *Node) releaseAll(ctx context.Context, on nic, r released) error {
 			gone = append(gone, addrsWithin(b, has)...)
 		}
 		err := n.releasePart(ctx, request)
-		if driver.Reason(err) == driver.NoSuchInterface {
+		if driver.Reason(err) == cloud.NoSuchInterface {
 			return nil // the ENI is gone, and its addresses with it
 		}
 		if err != nil {
@@ -128,7 +128,7 @@ func (n *Node) requestsFor(on nic, going released) (list []driver.Unassign) {
 func (n *Node) releasePart(ctx context.Context, u driver.Unassign) error {
 	u.Token = n.o.Token()
 	err := n.d.Unassign(ctx, u)
-	if driver.Reason(err) != driver.NoSuchAddress {
+	if driver.Reason(err) != cloud.NoSuchAddress {
 		return err
 	}
 	if len(u.Addresses)+len(u.Blocks) == 1 {
@@ -138,7 +138,7 @@ func (n *Node) releasePart(ctx context.Context, u driver.Unassign) error {
 	for _, one := range oneByOne(u) {
 		one.Token = n.o.Token()
 		err := n.d.Unassign(ctx, one)
-		if err != nil && driver.Reason(err) != driver.NoSuchAddress {
+		if err != nil && driver.Reason(err) != cloud.NoSuchAddress {
 			return halfDoneIf(begun, err)
 		}
 		begun = begun || err == nil

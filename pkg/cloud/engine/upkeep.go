@@ -34,7 +34,7 @@ func (n *Node) Upkeep(ctx context.Context) (changed []string, err error) {
 			changed = append(changed, on.ID)
 		}
 		switch {
-		case err == nil, driver.Reason(err) == driver.NoSuchInterface: // it has just been deleted
+		case err == nil, driver.Reason(err) == cloud.NoSuchInterface: // it has just been deleted
 		case errors.Is(err, cloud.ErrThrottled):
 			return changed, errors.Join(append(errs, aboutENI(on.ID, err))...)
 		default: // the others are tried all the same: a policy can allow changes of some ENIs and not of others

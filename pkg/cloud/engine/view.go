@@ -37,7 +37,7 @@ func (v view) hasPrimary(self driver.Self, api string) error {
 	if v.primary != "" {
 		return errorf(cloud.ErrUnavailable, "bad answer: the node's primary ENI %s", v.primary)
 	}
-	return &driver.Error{Kind: cloud.ErrNotFound, Why: driver.NoSuchInstance,
+	return &driver.Error{Kind: cloud.ErrNotFound, Why: cloud.NoSuchInstance,
 		Detail: fmt.Sprintf("%s shows no ENI of instance %s: is that its ID, and this its region?", api, self.Instance)}
 }
 

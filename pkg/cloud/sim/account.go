@@ -108,7 +108,7 @@ func NewAccount(options Options) *Account {
 		faults:     faults{next: map[string][]Fault{}},
 		traffic:    traffic{meters: map[string]*Meter{}, calls: map[string]int{}},
 		historyFor: options.Lag,
-		nodes:      nodes{byName: map[string]Machine{}},
+		nodes:      nodes{byName: map[string]NodeSpec{}},
 	}
 	account.vpc.ID = cmp.Or(account.vpc.ID, account.newID("vpc"))
 	return account

@@ -7,8 +7,8 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Wish asks for addresses and prefixes: some by name, and numbers of any others.
-type Wish struct {
+// AddressRequest asks for addresses and prefixes: some by name, and numbers of any others.
+type AddressRequest struct {
 	V4, V6             []netip.Addr
 	Prefixes           []netip.Prefix
 	CountV4, CountV6   int    // addresses
@@ -17,28 +17,28 @@ type Wish struct {
 	Subnet             string // that those by name lie in, "": the ENI's
 }
 
-// Got is what came of a Wish.
+// Got is what came of an AddressRequest.
 type Got struct {
 	V4, V6   []netip.Addr
 	Prefixes []netip.Prefix
 }
 
-// halved returns the half of the wish that a Partial fault leaves, else all of it.
-func (w Wish) halved(f Fault) Wish {
-	w.V4, w.V6 = w.V4[:f.half(len(w.V4))], w.V6[:f.half(len(w.V6))]
-	w.Prefixes = w.Prefixes[:f.half(len(w.Prefixes))]
-	w.CountV4, w.CountV6 = f.half(w.CountV4), f.half(w.CountV6)
-	w.BlocksV4, w.BlocksV6 = f.half(w.BlocksV4), f.half(w.BlocksV6)
-	return w
+// halved returns the half of the request that a Partial fault leaves, else all of it.
+func (r AddressRequest) halved(f Fault) AddressRequest {
+	r.V4, r.V6 = r.V4[:f.half(len(r.V4))], r.V6[:f.half(len(r.V6))]
+	r.Prefixes = r.Prefixes[:f.half(len(r.Prefixes))]
+	r.CountV4, r.CountV6 = f.half(r.CountV4), f.half(r.CountV6)
+	r.BlocksV4, r.BlocksV6 = f.half(r.BlocksV4), f.half(r.BlocksV6)
+	return r
 }
 
-// slots returns how many slots of the family the wish wants.
-func (w Wish) slots(f eni.Family) int {
-	n := len(w.V4) + w.CountV4 + w.BlocksV4
+// slots returns how many slots of the family it asks for.
+func (r AddressRequest) slots(f eni.Family) int {
+	n := len(r.V4) + r.CountV4 + r.BlocksV4
 	if f == eni.IPv6 {
-		n = len(w.V6) + w.CountV6 + w.BlocksV6
+		n = len(r.V6) + r.CountV6 + r.BlocksV6
 	}
-	for _, p := range w.Prefixes {
+	for _, p := range r.Prefixes {
 		if eni.FamilyOf(p.Addr()) == f {
 			n++
 		}
@@ -46,31 +46,31 @@ func (w Wish) slots(f eni.Family) int {
 	return n
 }
 
-func (w Wish) hasPrefixes(f eni.Family) bool {
-	if f == eni.IPv4 && w.BlocksV4 > 0 || f == eni.IPv6 && w.BlocksV6 > 0 {
+func (r AddressRequest) hasPrefixes(f eni.Family) bool {
+	if f == eni.IPv4 && r.BlocksV4 > 0 || f == eni.IPv6 && r.BlocksV6 > 0 {
 		return true
 	}
-	return slices.ContainsFunc(w.Prefixes, func(p netip.Prefix) bool { return eni.FamilyOf(p.Addr()) == f })
+	return slices.ContainsFunc(r.Prefixes, func(p netip.Prefix) bool { return eni.FamilyOf(p.Addr()) == f })
 }
 
 // Assign puts all that is asked for on the ENI, or nothing. What the ENI has already is in Got
 // too, and takes no second slot.
-func (tx *Tx) Assign(id string, wish Wish) (Got, error) {
+func (tx *Tx) Assign(id string, asked AddressRequest) (Got, error) {
 	account := tx.a
 	nic, err := account.findNIC(id)
 	if err != nil {
 		return Got{}, err
 	}
-	wish = wish.halved(tx.fault)
-	had := Got{V4: intersect(wish.V4, nic.V4), V6: intersect(wish.V6, nic.V6), Prefixes: intersect(wish.Prefixes, nic.Prefixes)}
-	wish.V4, wish.V6, wish.Prefixes = without(wish.V4, had.V4), without(wish.V6, had.V6), without(wish.Prefixes, had.Prefixes)
+	asked = asked.halved(tx.fault)
+	had := Got{V4: intersect(asked.V4, nic.V4), V6: intersect(asked.V6, nic.V6), Prefixes: intersect(asked.Prefixes, nic.Prefixes)}
+	asked.V4, asked.V6, asked.Prefixes = without(asked.V4, had.V4), without(asked.V6, had.V6), without(asked.Prefixes, had.Prefixes)
 	// Taken from others first: allocate refuses an address that somebody has.
-	if wish.Reassign {
-		if err := account.takeAway(nic, wish); err != nil {
+	if asked.Reassign {
+		if err := account.takeAway(nic, asked); err != nil {
 			return Got{}, err
 		}
 	}
-	got, err := account.allocate(nic, wish)
+	got, err := account.allocate(nic, asked)
 	if err != nil {
 		return Got{}, err
 	}
@@ -82,8 +82,8 @@ func (tx *Tx) Assign(id string, wish Wish) (Got, error) {
 	nic.V6 = slices.Concat(nic.V6, got.V6)
 	nic.Prefixes = slices.Concat(nic.Prefixes, got.Prefixes)
 	account.noteChanged(nic)
-	if wish.Subnet != "" {
-		account.noteChangedSubnet(account.subnets[wish.Subnet])
+	if asked.Subnet != "" {
+		account.noteChangedSubnet(account.subnets[asked.Subnet])
 	}
 	return Got{V4: slices.Concat(had.V4, got.V4), V6: slices.Concat(had.V6, got.V6),
 		Prefixes: slices.Concat(had.Prefixes, got.Prefixes)}, nil
@@ -91,21 +91,21 @@ func (tx *Tx) Assign(id string, wish Wish) (Got, error) {
 
 // takeAway takes the addresses by name from the ENIs that have them as secondary ones, if n has
 // slots for them.
-func (a *Account) takeAway(n *nic, wish Wish) error {
-	wanted := slices.Concat(wish.V4, wish.V6)
+func (a *Account) takeAway(n *nic, asked AddressRequest) error {
+	named := slices.Concat(asked.V4, asked.V6)
 	for _, other := range a.byID {
-		if slices.Contains(wanted, other.Primary) {
+		if slices.Contains(named, other.Primary) {
 			return fail(AddressInUse, other.Primary.String(), "it is the primary of %s", other.ID)
 		}
 	}
 	// Checked before anything is taken: a request that is refused changes nothing.
 	for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
-		if err := a.mayHave(n, f, wish); wish.slots(f) > 0 && err != nil {
+		if err := a.mayHave(n, f, asked); asked.slots(f) > 0 && err != nil {
 			return err
 		}
 	}
 	for _, other := range a.byID {
-		g := Got{V4: intersect(other.V4, wish.V4), V6: intersect(other.V6, wish.V6)}
+		g := Got{V4: intersect(other.V4, asked.V4), V6: intersect(other.V6, asked.V6)}
 		if len(g.V4)+len(g.V6) == 0 {
 			continue
 		}

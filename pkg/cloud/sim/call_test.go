@@ -83,7 +83,7 @@ func TestEveryFaultDoesWhatItSays(t *testing.T) {
 			one := makeENI(t, a, Create{Subnet: "a"})
 			a.FailNext("Assign", tt.f)
 			start := clock.now
-			_, answer, err := act(t, a, Call{Action: "Assign"}, func(tx *Tx) (Got, error) { return tx.Assign(one.ID, Wish{CountV4: 4}) })
+			_, answer, err := act(t, a, Call{Action: "Assign"}, func(tx *Tx) (Got, error) { return tx.Assign(one.ID, AddressRequest{CountV4: 4}) })
 			wantReason(t, err, tt.reason)
 			if answer.Break != tt.answer || clock.now.Sub(start) != tt.f.Delay {
 				t.Errorf("answer %v after %v", answer.Break, clock.now.Sub(start))
@@ -95,7 +95,7 @@ func TestEveryFaultDoesWhatItSays(t *testing.T) {
 			if i, _ := truthOf(t, a, one.ID); len(i.V4) != tt.later {
 				t.Errorf("later it has %d, want %d", len(i.V4), tt.later)
 			}
-			_, err = give(t, a, one.ID, Wish{CountV4: 1})
+			_, err = give(t, a, one.ID, AddressRequest{CountV4: 1})
 			must(t, err) // one call, one fault
 		})
 	}
@@ -241,7 +241,7 @@ func TestDescribesLagAndNeverShowWhatHasNotBeen(t *testing.T) {
 		t.Errorf("at the moment of its making it is seen as %v", seen)
 	}
 	clock.now = clock.now.Add(500 * time.Millisecond)
-	_, err := give(t, a, one.ID, Wish{CountV4: 2})
+	_, err := give(t, a, one.ID, AddressRequest{CountV4: 2})
 	must(t, err)
 	clock.now = clock.now.Add(250 * time.Millisecond)
 	seen = map[int]bool{}
@@ -277,7 +277,7 @@ func TestTheAccountIsSeenAsItWas(t *testing.T) {
 	one := makeENI(t, a, Create{Subnet: "a"})
 	for range 3 {
 		clock.now = clock.now.Add(time.Second)
-		_, err := give(t, a, one.ID, Wish{CountV4: 1})
+		_, err := give(t, a, one.ID, AddressRequest{CountV4: 1})
 		must(t, err)
 	}
 	clock.now = clock.now.Add(time.Second)

@@ -125,7 +125,7 @@ func (p *pool) checkPool(nics map[string]*nic, bad complain) {
 	for addr, owner := range p.used {
 		block := p.blockOf(addr)
 		inside[block]++
-		if nics[owner] == nil && owner != foreignOwner && owner != hiddenOwner && owner != reservedOwner {
+		if nics[owner] == nil && owner != unmanagedOwner && owner != hiddenOwner && owner != reservedOwner {
 			bad("address %s is of %s, which does not exist", addr, owner)
 		}
 		if len(p.blocks) > 0 && p.blocks[block] != "" {
@@ -150,8 +150,8 @@ func (p *pool) checkPool(nics map[string]*nic, bad complain) {
 		}
 		freed[addr] = true
 	}
-	if left := p.size - len(p.used) - p.foreign; p.foreign < 0 || p.size <= endless && left < len(p.blocks)*p.perBlock() {
-		bad("subnet %s has %d addresses, %d of them are used and %d others', and it gave %d blocks", p.net, p.size, len(p.used), p.foreign, len(p.blocks))
+	if left := p.size - len(p.used) - p.unmanaged; p.unmanaged < 0 || p.size <= endless && left < len(p.blocks)*p.perBlock() {
+		bad("subnet %s has %d addresses, %d of them are used and %d others', and it gave %d blocks", p.net, p.size, len(p.used), p.unmanaged, len(p.blocks))
 	}
 	p.checkKept(bad)
 	p.checkCount(len(freed), bad)
@@ -168,7 +168,7 @@ func (p *pool) checkCount(freed int, bad complain) {
 			free++
 		}
 	}
-	if free = max(free-p.foreign, 0); free != p.free() {
+	if free = max(free-p.unmanaged, 0); free != p.free() {
 		bad("subnet %s has %d free addresses, counted as %d", p.net, free, p.free())
 	}
 }

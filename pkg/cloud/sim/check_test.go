@@ -38,7 +38,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := newHalves(Options{})
-			one := a.byID[makeENI(t, a, Create{Subnet: "a", Wish: Wish{CountV4: 2, BlocksV4: 1}}).ID]
+			one := a.byID[makeENI(t, a, Create{Subnet: "a", AddressRequest: AddressRequest{CountV4: 2, BlocksV4: 1}}).ID]
 			two := a.byID[makeENI(t, a, Create{Subnet: "a"}).ID]
 			_, err := attachENI(t, a, Attach{Interface: one.ID, Instance: "i", Index: 1})
 			must(t, err)

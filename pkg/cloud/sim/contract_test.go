@@ -34,7 +34,7 @@ func newAccount(t testing.TB, o Options) *Account {
 		}
 	}
 	for _, name := range []string{"n1", "n2"} {
-		if _, err := a.AddNode(Machine{Name: name, Limits: eni.Limits{ENIs: 4, V4: 8, V6: 8}, Subnet: "a"}); err != nil {
+		if _, err := a.AddNode(NodeSpec{Name: name, Limits: eni.Limits{ENIs: 4, V4: 8, V6: 8}, Subnet: "a"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,12 +82,12 @@ func subject(t *testing.T, a *Account, dial func(node string) cloud.Cloud) cloud
 
 // leave lets others take all of the subnet but so many addresses.
 func leave(a *Account, subnet string, free int) error {
-	if err := a.SetForeign(subnet, 0); err != nil {
+	if err := a.SetUnmanaged(subnet, 0); err != nil {
 		return err
 	}
 	all := a.Snapshot().Subnets
 	at := slices.IndexFunc(all, func(s cloud.Subnet) bool { return s.ID == subnet })
-	return a.SetForeign(subnet, all[at].Free-free)
+	return a.SetUnmanaged(subnet, all[at].Free-free)
 }
 
 // direct is the cloud of a node in this process, by an engine that waits for little.

@@ -18,14 +18,14 @@ type Create struct {
 	NoV4              bool       // it has no primary IPv4 address, though the subnet has some
 	First6            bool       // the first IPv6 address it begins with is its primary one
 	Requester         string
-	Wish              // for its other addresses
+	AddressRequest    // for its other addresses
 }
 
 // Create makes an ENI that is not attached. It is pending for the time that Options say, then
 // available.
 func (tx *Tx) Create(c Create) (Interface, error) {
 	a := tx.a
-	c.Wish = c.Wish.halved(tx.fault)
+	c.AddressRequest = c.AddressRequest.halved(tx.fault)
 	n, err := a.newNIC(c)
 	if err != nil {
 		return Interface{}, err
@@ -71,7 +71,7 @@ func (a *Account) newNIC(asked Create) (*nic, error) {
 		}
 	}
 	// Its addresses are noted before anything can fail: releaseAddresses gives back what it has.
-	got, err := a.allocate(nic, asked.Wish)
+	got, err := a.allocate(nic, asked.AddressRequest)
 	if err == nil {
 		nic.V4, nic.V6, nic.Prefixes = got.V4, got.V6, got.Prefixes
 		nic.First6 = asked.First6 && len(nic.V6) > 0

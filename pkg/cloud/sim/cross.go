@@ -7,7 +7,7 @@ import (
 )
 
 // subnetOf returns the subnet whose range has an address of the ENI, nil if there is none. It is
-// the ENI's subnet, except for addresses of a Wish that named another.
+// the ENI's subnet, except for addresses of an AddressRequest that named another.
 func (a *Account) subnetOf(n *nic, addr netip.Addr) *subnet {
 	f := eni.FamilyOf(addr)
 	if s := a.subnets[n.Subnet]; s.pool(f) != nil && s.pool(f).net.Contains(addr) {
@@ -39,21 +39,21 @@ func (a *Account) giveAddresses(n *nic, addrs []netip.Addr) {
 	}
 }
 
-// namedOf returns the pool that a wish's addresses by name come from. A wish may name another
+// namedOf returns the pool that asked addresses by name come from. A request may name another
 // subnet of the zone, but not with a Network, whose links only carry addresses of their own subnet.
-func (a *Account) namedOf(n *nic, family eni.Family, wish Wish) (*pool, error) {
+func (a *Account) namedOf(n *nic, family eni.Family, asked AddressRequest) (*pool, error) {
 	own := a.subnets[n.Subnet]
-	if wish.Subnet == "" || wish.Subnet == own.ID {
+	if asked.Subnet == "" || asked.Subnet == own.ID {
 		return own.pool(family), nil
 	}
-	s := a.subnets[wish.Subnet]
+	s := a.subnets[asked.Subnet]
 	switch {
 	case s == nil:
-		return nil, fail(NoSuchSubnet, wish.Subnet, "")
+		return nil, fail(NoSuchSubnet, asked.Subnet, "")
 	case s.Zone != own.Zone || s.pool(family) == nil:
-		return nil, fail(OutsideSubnet, wish.Subnet, "it is of zone %q and has %v; the interface is of %q", s.Zone, s.families(), own.Zone)
+		return nil, fail(OutsideSubnet, asked.Subnet, "it is of zone %q and has %v; the interface is of %q", s.Zone, s.families(), own.Zone)
 	case a.o.Network != nil:
-		return nil, fail(NotSupported, wish.Subnet, "links carry addresses of their own subnet alone")
+		return nil, fail(NotSupported, asked.Subnet, "links carry addresses of their own subnet alone")
 	}
 	return s.pool(family), nil
 }

@@ -11,22 +11,22 @@ func TestAnENIHasAddressesOfAnotherSubnetByNameAlone(t *testing.T) {
 	one, two := makeENI(t, a, Create{Subnet: "a"}), makeENI(t, a, Create{Subnet: "b"})
 	named := addrs("10.0.1.9")
 	for _, bad := range []struct {
-		wish Wish
-		want Reason
+		asked AddressRequest
+		want  Reason
 	}{
-		{Wish{V4: named}, OutsideSubnet}, {Wish{V4: named, Subnet: "a"}, OutsideSubnet}, {Wish{V4: addrs("10.0.0.9"), Subnet: "b"}, OutsideSubnet},
-		{Wish{V4: addrs("10.0.2.9"), Subnet: "z"}, OutsideSubnet}, {Wish{V6: addrs("fd00::9"), Subnet: "b"}, OutsideSubnet},
-		{Wish{V4: named, Subnet: "c"}, NoSuchSubnet}, {Wish{V4: addrs("10.0.1.3"), Subnet: "b"}, ReservedAddress},
+		{AddressRequest{V4: named}, OutsideSubnet}, {AddressRequest{V4: named, Subnet: "a"}, OutsideSubnet}, {AddressRequest{V4: addrs("10.0.0.9"), Subnet: "b"}, OutsideSubnet},
+		{AddressRequest{V4: addrs("10.0.2.9"), Subnet: "z"}, OutsideSubnet}, {AddressRequest{V6: addrs("fd00::9"), Subnet: "b"}, OutsideSubnet},
+		{AddressRequest{V4: named, Subnet: "c"}, NoSuchSubnet}, {AddressRequest{V4: addrs("10.0.1.3"), Subnet: "b"}, ReservedAddress},
 	} {
-		_, err := give(t, a, one.ID, bad.wish)
+		_, err := give(t, a, one.ID, bad.asked)
 		wantReason(t, err, bad.want)
 	}
 	free := func() int { return a.Snapshot().Subnets[1].Free }
 	before := free()
 	for range 2 { // the next process has lent it, too
-		_, err := give(t, a, one.ID, Wish{V4: named, Subnet: "b"})
+		_, err := give(t, a, one.ID, AddressRequest{V4: named, Subnet: "b"})
 		must(t, err)
-		_, err = give(t, a, two.ID, Wish{V4: named})
+		_, err = give(t, a, two.ID, AddressRequest{V4: named})
 		wantReason(t, err, AddressInUse)
 		a = whole(t, saveAndLoad(t, a, Options{Lag: time.Second, Reserve: EC2Reserve}))
 		if free() != before-1 || !slices.Equal(a.byID[one.ID].V4, named) {
@@ -37,7 +37,7 @@ func TestAnENIHasAddressesOfAnotherSubnetByNameAlone(t *testing.T) {
 			t.Errorf("%d are free, and %d were before one was lent", free(), before)
 		}
 	}
-	_, err := give(t, a, one.ID, Wish{V4: named, Subnet: "b"})
+	_, err := give(t, a, one.ID, AddressRequest{V4: named, Subnet: "b"})
 	must(t, err)
 	must(t, a.Update(func(tx *Tx) error { return tx.Delete(one.ID) }))
 	if free() != before {

@@ -36,14 +36,14 @@ func tagsOf(m driver.Mark, more map[string]string) map[string]string {
 
 // Create implements driver.Driver.
 func (d *Driver) Create(ctx context.Context, asked driver.Create) (driver.Interface, error) {
-	w := Wish{CountV4: asked.V4.Singles, CountV6: asked.V6.Singles, BlocksV4: asked.V4.Blocks, BlocksV6: asked.V6.Blocks}
+	w := AddressRequest{CountV4: asked.V4.Singles, CountV6: asked.V6.Singles, BlocksV4: asked.V4.Blocks, BlocksV6: asked.V6.Blocks}
 	if asked.IPv6 {
 		w.CountV6++
 	}
 	groups := slices.Clone(asked.Groups)
 	params := fmt.Sprint(asked.Subnet, groups, tagsOf(asked.Mark, asked.Tags), w, asked.IPv6)
 	return carryOut(ctx, d, Call{Action: ActCreate, Mutates: true, Token: asked.Token, Params: params}, func(tx *Tx) (driver.Interface, error) {
-		made, err := tx.Create(Create{Subnet: asked.Subnet, Groups: groups, Tags: tagsOf(asked.Mark, asked.Tags), First6: asked.IPv6 && !d.traits.MarksV6, Wish: w})
+		made, err := tx.Create(Create{Subnet: asked.Subnet, Groups: groups, Tags: tagsOf(asked.Mark, asked.Tags), First6: asked.IPv6 && !d.traits.MarksV6, AddressRequest: w})
 		if err != nil {
 			return driver.Interface{}, err
 		}
@@ -101,19 +101,19 @@ func (d *Driver) Delete(ctx context.Context, id, token string) error {
 // Assign implements driver.Driver.
 func (d *Driver) Assign(ctx context.Context, asked driver.Assign) (driver.Assigned, error) {
 	named := slices.Clone(asked.Addresses)
-	wish := Wish{V4: named, CountV4: asked.Count.Singles, BlocksV4: asked.Count.Blocks, Reassign: asked.Take && d.traits.Moves}
+	request := AddressRequest{V4: named, CountV4: asked.Count.Singles, BlocksV4: asked.Count.Blocks, Reassign: asked.Take && d.traits.Moves}
 	if asked.Family == eni.IPv6 {
-		wish = Wish{V6: named, CountV6: asked.Count.Singles, BlocksV6: asked.Count.Blocks}
+		request = AddressRequest{V6: named, CountV6: asked.Count.Singles, BlocksV6: asked.Count.Blocks}
 	}
 	if d.traits.CrossSubnet {
-		wish.Subnet = asked.Subnet
+		request.Subnet = asked.Subnet
 	}
 	token := asked.Token
 	if !d.traits.AssignTokens {
 		token = ""
 	}
 	return carryOut(ctx, d, Call{Action: ActAssign, Mutates: true, Token: token}, func(tx *Tx) (driver.Assigned, error) {
-		got, err := tx.Assign(asked.On.ID, wish)
+		got, err := tx.Assign(asked.On.ID, request)
 		return driver.Assigned{Addresses: slices.Concat(got.V4, got.V6), Blocks: got.Prefixes}, err
 	})
 }

@@ -17,44 +17,44 @@ func unheardError(c Call, why string) error {
 // verdict is what a Reason means to callers of a driver.
 type verdict struct {
 	kind error
-	why  driver.Why
+	why  cloud.Why
 }
 
 // verdictOf returns what a Reason means. It is ErrForbidden if repeating the call can't help.
 func verdictOf(r Reason) verdict {
 	switch r {
 	case NoSuchInterface, NoSuchResource: // a driver tags ENIs alone
-		return verdict{cloud.ErrNotFound, driver.NoSuchInterface}
+		return verdict{cloud.ErrNotFound, cloud.NoSuchInterface}
 	case NoSuchInstance:
-		return verdict{cloud.ErrNotFound, driver.NoSuchInstance}
+		return verdict{cloud.ErrNotFound, cloud.NoSuchInstance}
 	case NoSuchSubnet:
-		return verdict{cloud.ErrNotFound, driver.NoSuchSubnet}
+		return verdict{cloud.ErrNotFound, cloud.NoSuchSubnet}
 	case NoSuchType, NoSuchAttachment, NoSuchReservation:
-		return verdict{cloud.ErrNotFound, driver.Other}
+		return verdict{cloud.ErrNotFound, cloud.Other}
 	case NoSuchAddress:
-		return verdict{cloud.ErrForbidden, driver.NoSuchAddress}
+		return verdict{cloud.ErrForbidden, cloud.NoSuchAddress}
 	case AddressInUse:
-		return verdict{cloud.ErrUnavailable, driver.AddressTaken}
+		return verdict{cloud.ErrUnavailable, cloud.AddressTaken}
 	case SubnetFull:
-		return verdict{cloud.ErrSubnetFull, driver.Other}
+		return verdict{cloud.ErrSubnetFull, cloud.Other}
 	case NoBlock:
-		return verdict{cloud.ErrSubnetFull, driver.NoWholeBlock}
+		return verdict{cloud.ErrSubnetFull, cloud.NoWholeBlock}
 	case InterfaceLimit, AttachmentLimit, AddressLimit:
-		return verdict{cloud.ErrLimit, driver.Other}
+		return verdict{cloud.ErrLimit, cloud.Other}
 	case IndexInUse:
-		return verdict{cloud.ErrForbidden, driver.IndexTaken}
+		return verdict{cloud.ErrForbidden, cloud.IndexTaken}
 	case AlreadyAttached:
-		return verdict{cloud.ErrUnavailable, driver.InUse}
+		return verdict{cloud.ErrUnavailable, cloud.InUse}
 	case InterfaceInUse, IncorrectState:
-		return verdict{cloud.ErrUnavailable, driver.Busy}
+		return verdict{cloud.ErrUnavailable, cloud.Busy}
 	case TokenMismatch:
-		return verdict{cloud.ErrUnknown, driver.TokenReused}
+		return verdict{cloud.ErrUnknown, cloud.TokenReused}
 	case Throttled:
-		return verdict{cloud.ErrThrottled, driver.Other}
+		return verdict{cloud.ErrThrottled, cloud.Other}
 	case Unavailable:
-		return verdict{cloud.ErrUnavailable, driver.Other}
+		return verdict{cloud.ErrUnavailable, cloud.Other}
 	}
-	return verdict{cloud.ErrForbidden, driver.Other}
+	return verdict{cloud.ErrForbidden, cloud.Other}
 }
 
 // errorOf makes the error of a call that was answered. A fault may have a kind of package cloud in

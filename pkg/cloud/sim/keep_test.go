@@ -38,7 +38,7 @@ func TestARangeThatIsReservedIsGivenOutByNameAlone(t *testing.T) {
 			t.Errorf("%v are given out of %s", got, in)
 		}
 		must(t, a.Node("n1").UnassignAddresses(t.Context(), one.ID, got))
-		if got, err := give(t, a, one.ID, Wish{V4: addrs("10.0.0.7")}); err != nil || len(got.V4) != 1 {
+		if got, err := give(t, a, one.ID, AddressRequest{V4: addrs("10.0.0.7")}); err != nil || len(got.V4) != 1 {
 			t.Errorf("by name %v are given out, %v", got, err)
 		}
 		must(t, takeBack(t, a, one.ID, Got{V4: addrs("10.0.0.7")}))

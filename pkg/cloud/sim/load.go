@@ -94,10 +94,10 @@ func (a *Account) restoreSubnet(old savedSubnet) error {
 		if was.Next.IsValid() && !pool.net.Contains(was.Next) && was.Next != lastOf(pool.net).Next() {
 			return fmt.Errorf("%s is listed as the next", was.Next)
 		}
-		pool.next, pool.freed, pool.others, pool.foreign = was.Next, was.Freed, was.Others, was.Foreign
+		pool.next, pool.freed, pool.others, pool.unmanaged = was.Next, was.Freed, was.Others, was.Unmanaged
 		pool.turn, pool.fragmented = was.Turn, was.Fragmented
 		for _, addr := range pool.others {
-			pool.mark(addr, foreignOwner)
+			pool.mark(addr, unmanagedOwner)
 		}
 	}
 	a.subnets[made.ID] = made

@@ -40,15 +40,15 @@ func (a *Account) NodeOptions(name string) engine.Options {
 }
 
 // traits returns how the account behaves towards the node.
-func (m Machine) traits(o Options) driver.Traits {
+func (s NodeSpec) traits(o Options) driver.Traits {
 	t := LikeEC2()
-	if m.LikeBCE {
+	if s.LikeBCE {
 		t = LikeBCE()
 	}
 	if t.Bits4 > 0 {
 		t.Bits4, t.Bits6 = o.blockBits(eni.IPv4), 0
 	}
-	if t.Bits4 > 0 && m.Limits.V6Block.Size > 0 {
+	if t.Bits4 > 0 && s.Limits.V6Block.Size > 0 {
 		t.Bits6 = o.blockBits(eni.IPv6)
 	}
 	return t

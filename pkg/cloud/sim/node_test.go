@@ -73,15 +73,15 @@ func TestAWrongSubnetOrNodeIsRefused(t *testing.T) {
 		{a.AddSubnet(Subnet{ID: "c", V4: prefix("fd00::/64")}), "add subnet c: fd00::/64 and invalid Prefix are not of IPv4 and IPv6"},
 		{a.AddSubnet(Subnet{ID: "c", V4: prefix("10.0.0.0/16")}), "add subnet c: it overlaps subnet "},
 		{a.AddSubnet(Subnet{ID: "a", V4: prefix("10.0.2.0/24")}), "add subnet a: it overlaps subnet a"},
-		{addNode(a, Machine{Name: "n1", Limits: good, Subnet: "a"}), "add node n1: the account has one of that name"},
-		{addNode(a, Machine{Name: "n/3", Limits: good, Subnet: "a"}), `add node n/3: name "n/3": must be one word`},
-		{addNode(a, Machine{Name: "n3", Limits: good, Subnet: "c"}), `add node n3: there is no subnet "c"`},
-		{addNode(a, Machine{Name: "n3", Limits: good, Subnet: "a", New: []string{"c"}}), `add node n3: there is no subnet "c"`},
-		{addNode(a, Machine{Name: "n3", Subnet: "a"}), "add node n3: limits of 0 ENIs with 0 IPv4 and 0 IPv6 addresses: must be"},
-		{addNode(a, Machine{Name: "n3", Limits: eni.Limits{ENIs: 152, V4: 2}, Subnet: "a"}), "add node n3: limits of 152 ENIs with 2 IPv4 and 0 IPv6 addresses: must be 1 to 151 ENIs"},
-		{addNode(a, Machine{Name: "n3", Limits: good, Subnet: "a"}), ""},
-		{addNode(a, Machine{Name: "n4", Limits: good, Subnet: "a"}), "add node n4: interface limit of the account: the account may have 3 ENIs"},
-		{a.SetForeign("c", 1), "set others' use: no such subnet c"},
+		{addNode(a, NodeSpec{Name: "n1", Limits: good, Subnet: "a"}), "add node n1: the account has one of that name"},
+		{addNode(a, NodeSpec{Name: "n/3", Limits: good, Subnet: "a"}), `add node n/3: name "n/3": must be one word`},
+		{addNode(a, NodeSpec{Name: "n3", Limits: good, Subnet: "c"}), `add node n3: there is no subnet "c"`},
+		{addNode(a, NodeSpec{Name: "n3", Limits: good, Subnet: "a", New: []string{"c"}}), `add node n3: there is no subnet "c"`},
+		{addNode(a, NodeSpec{Name: "n3", Subnet: "a"}), "add node n3: limits of 0 ENIs with 0 IPv4 and 0 IPv6 addresses: must be"},
+		{addNode(a, NodeSpec{Name: "n3", Limits: eni.Limits{ENIs: 152, V4: 2}, Subnet: "a"}), "add node n3: limits of 152 ENIs with 2 IPv4 and 0 IPv6 addresses: must be 1 to 151 ENIs"},
+		{addNode(a, NodeSpec{Name: "n3", Limits: good, Subnet: "a"}), ""},
+		{addNode(a, NodeSpec{Name: "n4", Limits: good, Subnet: "a"}), "add node n4: interface limit of the account: the account may have 3 ENIs"},
+		{a.SetUnmanaged("c", 1), "set others' use: no such subnet c"},
 		{a.TakeAway(netip.MustParseAddr("10.0.0.2")), "take away 10.0.0.2: no ENI has it as a secondary address"},
 		{a.Detach("eni-00000001"), "detach ENI eni-00000001: incorrect state eni-00000001: it is a node's own"},
 	} {
@@ -91,14 +91,14 @@ func TestAWrongSubnetOrNodeIsRefused(t *testing.T) {
 	}
 }
 
-func addNode(a *Account, m Machine) error {
+func addNode(a *Account, m NodeSpec) error {
 	_, err := a.AddNode(m)
 	return err
 }
 
 func TestANodeSeesTheSubnetsThatAreForItAndThoseItHas(t *testing.T) {
 	a := whole(t, newAccount(t, Options{}))
-	n, err := a.AddNode(Machine{Name: "n3", Limits: eni.Limits{ENIs: 2, V4: 2}, Subnet: "a", New: []string{"b"}})
+	n, err := a.AddNode(NodeSpec{Name: "n3", Limits: eni.Limits{ENIs: 2, V4: 2}, Subnet: "a", New: []string{"b"}})
 	must(t, err)
 	got, err := n.Subnets(t.Context())
 	must(t, err)
@@ -199,7 +199,7 @@ func TestTheAddressFreedLastComesIfThereIsNoOther(t *testing.T) {
 	for _, order := range []Reuse{ReuseLowest, ReuseLatest, ReuseOldest} {
 		a := NewAccount(Options{Reuse: order})
 		must(t, a.AddSubnet(Subnet{ID: "a", V4: netip.MustParsePrefix("10.0.0.0/29")}))
-		n, err := a.AddNode(Machine{Name: "n", Limits: eni.Limits{ENIs: 1, V4: 9}, Subnet: "a"})
+		n, err := a.AddNode(NodeSpec{Name: "n", Limits: eni.Limits{ENIs: 1, V4: 9}, Subnet: "a"})
 		must(t, err)
 		id := a.Snapshot().Nodes["n"][0].ID
 		got := assign(t, n, id, 4)
@@ -214,20 +214,20 @@ func TestTheAddressFreedLastComesIfThereIsNoOther(t *testing.T) {
 	}
 }
 
-func TestForeignUseTakesWhatIsLeftAtMost(t *testing.T) {
+func TestUnmanagedUseTakesWhatIsLeftAtMost(t *testing.T) {
 	a := whole(t, newAccount(t, Options{}))
 	free := func() int { return a.Snapshot().Subnets[0].Free }
-	must(t, a.SetForeign("a", 250))
+	must(t, a.SetUnmanaged("a", 250))
 	if got := free(); got != 1 {
 		t.Errorf("%d addresses are free, want 1", got)
 	}
-	must(t, a.SetForeign("a", math.MaxInt))
+	must(t, a.SetUnmanaged("a", math.MaxInt))
 	if got := free(); got != 0 {
 		t.Errorf("%d addresses are free, want 0", got)
 	}
 	_, err := a.Node("n1").AssignAddresses(t.Context(), "eni-00000001", eni.IPv6, 1)
 	wantKind(t, err, cloud.ErrSubnetFull)
-	must(t, a.SetForeign("a", -1))
+	must(t, a.SetUnmanaged("a", -1))
 	if got := free(); got != 251 {
 		t.Errorf("%d addresses are free, want 251", got)
 	}
@@ -235,7 +235,7 @@ func TestForeignUseTakesWhatIsLeftAtMost(t *testing.T) {
 
 func TestAnInstanceWithoutIPv6HasNone(t *testing.T) {
 	a := whole(t, newAccount(t, Options{}))
-	n, err := a.AddNode(Machine{Name: "n3", Limits: eni.Limits{ENIs: 2, V4: 4}, Subnet: "a"})
+	n, err := a.AddNode(NodeSpec{Name: "n3", Limits: eni.Limits{ENIs: 2, V4: 4}, Subnet: "a"})
 	must(t, err)
 	i := create(t, n, "t", 1)
 	if i.V6.IsValid() || !i.V4.IsValid() {
@@ -251,7 +251,7 @@ func TestAnInstanceWithoutIPv6HasNone(t *testing.T) {
 func TestTheScarcerFamilyEndsASubnet(t *testing.T) {
 	a := NewAccount(Options{})
 	must(t, a.AddSubnet(Subnet{ID: "a", V4: netip.MustParsePrefix("10.0.0.0/24"), V6: netip.MustParsePrefix("fd00::/126")}))
-	n, err := a.AddNode(Machine{Name: "n", Limits: eni.Limits{ENIs: 4, V4: 4, V6: 4}, Subnet: "a"})
+	n, err := a.AddNode(NodeSpec{Name: "n", Limits: eni.Limits{ENIs: 4, V4: 4, V6: 4}, Subnet: "a"})
 	must(t, err)
 	create(t, n, "t1", 3)
 	if got := a.Snapshot().Subnets[0].Free; got != 0 {

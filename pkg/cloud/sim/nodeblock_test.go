@@ -18,7 +18,7 @@ func small(t *testing.T, o Options, cidr string) (*Account, *Node, string) {
 	t.Helper()
 	a := NewAccount(o)
 	must(t, a.AddSubnet(Subnet{ID: "a", V4: netip.MustParsePrefix(cidr)}))
-	n, err := a.AddNode(Machine{Name: "n", Subnet: "a", Limits: eni.Limits{ENIs: 3, V4: 65, V4Block: eni.Block{Bits: 28, Size: 16}}})
+	n, err := a.AddNode(NodeSpec{Name: "n", Subnet: "a", Limits: eni.Limits{ENIs: 3, V4: 65, V4Block: eni.Block{Bits: 28, Size: 16}}})
 	must(t, err)
 	t.Cleanup(func() { must(t, a.Check()) })
 	return a, n, a.Attached("n")[0].ID
@@ -88,7 +88,7 @@ func TestABlockIsTakenAwayAsAWhole(t *testing.T) {
 func TestABlockThatCannotBeIsRefused(t *testing.T) {
 	a, _, _ := small(t, Options{}, "10.0.0.0/24")
 	for _, b := range []eni.Block{{Bits: 28, Size: 17}, {Bits: 33, Size: 1}, {Bits: 28}, {Bits: -1, Size: 4}, {Size: 16}} {
-		err := addNode(a, Machine{Name: "n3", Subnet: "a", Limits: eni.Limits{ENIs: 1, V4: 5, V4Block: b}})
+		err := addNode(a, NodeSpec{Name: "n3", Subnet: "a", Limits: eni.Limits{ENIs: 1, V4: 5, V4Block: b}})
 		if err == nil || !strings.Contains(err.Error(), "can't be") {
 			t.Errorf("a node of blocks %+v: %v", b, err)
 		}

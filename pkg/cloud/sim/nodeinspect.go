@@ -11,7 +11,7 @@ import (
 // nodeView is what a read of the account says about one node.
 type nodeView struct {
 	*Tx
-	m Machine
+	spec NodeSpec
 }
 
 // Snapshot is the truth of an account of Nodes at one moment.
@@ -83,19 +83,19 @@ func (a *Account) TakeAway(addr netip.Addr) error {
 // checkNode checks the indexes and tokens of a node's ENIs.
 func (h nodeView) checkNode(bad complain) {
 	indexes, tokens := map[int]bool{}, map[string]bool{}
-	for n, iface := range h.InterfacesOf(h.m.Name, tagInstance, h.m.Name) {
+	for n, iface := range h.InterfacesOf(h.spec.Name, tagInstance, h.spec.Name) {
 		index := -1
 		if iface.Status == InUse {
 			index = iface.Attachment.Index
 		}
-		if index >= h.m.Limits.ENIs || index >= 0 && indexes[index] {
-			bad("node %s: ENI %s is at index %d, which is taken or beyond %d ENIs", h.m.Name, iface.ID, index, h.m.Limits.ENIs)
+		if index >= h.spec.Limits.ENIs || index >= 0 && indexes[index] {
+			bad("node %s: ENI %s is at index %d, which is taken or beyond %d ENIs", h.spec.Name, iface.ID, index, h.spec.Limits.ENIs)
 		}
 		if (n == 0) != (index == 0) || h.isMade(iface) == (n == 0) {
-			bad("node %s: ENI %s at index %d is number %d", h.m.Name, iface.ID, index, n)
+			bad("node %s: ENI %s at index %d is number %d", h.spec.Name, iface.ID, index, n)
 		}
 		if token := iface.Tags[tagToken]; h.isMade(iface) && tokens[token] {
-			bad("node %s: token %q has made two ENIs", h.m.Name, token)
+			bad("node %s: token %q has made two ENIs", h.spec.Name, token)
 		}
 		indexes[index], tokens[iface.Tags[tagToken]] = true, true
 	}

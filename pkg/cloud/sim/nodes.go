@@ -8,8 +8,8 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Machine describes a node.
-type Machine struct {
+// NodeSpec describes a node.
+type NodeSpec struct {
 	Name    string
 	Limits  eni.Limits
 	Subnet  string   // of its own ENI
@@ -19,22 +19,22 @@ type Machine struct {
 
 // nodes are what AddNode has added.
 type nodes struct {
-	byName map[string]Machine
+	byName map[string]NodeSpec
 }
 
 // AddNode adds an instance with an instance type of its own and a primary ENI. With a Network the
 // node is one of its namespaces, in which that ENI is configured as the system would do it.
-func (a *Account) AddNode(m Machine) (*Node, error) {
+func (a *Account) AddNode(s NodeSpec) (*Node, error) {
 	a.lock()
-	err := a.addNode(m)
+	err := a.addNode(s)
 	a.mu.Unlock()
 	if err != nil {
-		return nil, fmt.Errorf("add node %s: %w", m.Name, err)
+		return nil, fmt.Errorf("add node %s: %w", s.Name, err)
 	}
-	return a.Node(m.Name), nil
+	return a.Node(s.Name), nil
 }
 
-func (a *Account) addNode(spec Machine) error {
+func (a *Account) addNode(spec NodeSpec) error {
 	if err := errors.Join(validName(spec.Name), a.validLimits(spec.Limits)); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (a *Account) addNode(spec Machine) error {
 		}
 	}
 	spec.New = slices.Clone(spec.New)
-	own, err := spec.primaryWish(a.subnets[spec.Subnet].families())
+	own, err := spec.primaryRequest(a.subnets[spec.Subnet].families())
 	if err != nil {
 		return err
 	}
@@ -79,9 +79,9 @@ func (a *Account) validBlock(f eni.Family, b eni.Block) error {
 }
 
 // instanceType returns a type that carries what the limits say.
-func (m Machine) instanceType() Type {
-	return Type{Name: m.Name, ENIs: m.Limits.ENIs, V4: slotsOf(m.Limits, eni.IPv4), V6: slotsOf(m.Limits, eni.IPv6), WiredV6: m.Limits.V6Block.Size + 1,
-		NoPrefix: m.Limits.V4Block.Size+m.Limits.V6Block.Size == 0}
+func (s NodeSpec) instanceType() Type {
+	return Type{Name: s.Name, ENIs: s.Limits.ENIs, V4: slotsOf(s.Limits, eni.IPv4), V6: slotsOf(s.Limits, eni.IPv6), WiredV6: s.Limits.V6Block.Size + 1,
+		NoPrefix: s.Limits.V4Block.Size+s.Limits.V6Block.Size == 0}
 }
 
 // slotsOf returns how many slots an ENI has: one for its primary address, and one for each other
@@ -106,11 +106,11 @@ func allPlaces(l eni.Limits, f eni.Family) int { return l.PerENI(f) / blockSize(
 
 func blockSize(l eni.Limits, f eni.Family) int { return max(l.Block(f).Size, 1) }
 
-// primaryWish describes an ENI with a primary address of each family that both the subnet and the
+// primaryRequest describes an ENI with a primary address of each family that both the subnet and the
 // instance have.
-func (m Machine) primaryWish(has []eni.Family) (c Create, err error) {
-	v4 := slices.Contains(has, eni.IPv4) && m.Limits.V4 > 0
-	v6 := slices.Contains(has, eni.IPv6) && m.Limits.V6 > 0
+func (s NodeSpec) primaryRequest(has []eni.Family) (c Create, err error) {
+	v4 := slices.Contains(has, eni.IPv4) && s.Limits.V4 > 0
+	v6 := slices.Contains(has, eni.IPv6) && s.Limits.V6 > 0
 	if !v4 && !v6 {
 		return c, errors.New("the instance may have no address of the subnet's family")
 	}
@@ -122,4 +122,6 @@ func (m Machine) primaryWish(has []eni.Family) (c Create, err error) {
 }
 
 // allowsNew tells whether new ENIs of the node may lie in the subnet.
-func (m Machine) allowsNew(subnet string) bool { return m.New == nil || slices.Contains(m.New, subnet) }
+func (s NodeSpec) allowsNew(subnet string) bool {
+	return s.New == nil || slices.Contains(s.New, subnet)
+}

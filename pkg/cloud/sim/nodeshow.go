@@ -13,7 +13,7 @@ const mostAddresses = 1 << 40
 
 // interfaces returns the ENIs of the node, in the order of their creation.
 func (h nodeView) interfaces() []cloud.Interface {
-	list := h.InterfacesOf(h.m.Name, tagInstance, h.m.Name)
+	list := h.InterfacesOf(h.spec.Name, tagInstance, h.spec.Name)
 	shown := make([]cloud.Interface, len(list))
 	for n, i := range list {
 		shown[n] = h.asEngineShows(i)
@@ -36,12 +36,12 @@ func (h nodeView) asEngineShows(iface Interface) cloud.Interface {
 	if first6.IsValid() {
 		out.V6 = eni.Net{Primary: netip.PrefixFrom(first6, s.V6.Bits()), Gateway: s.gateway(eni.IPv6)}
 	}
-	if h.m.LikeBCE && out.Index > 0 {
+	if h.spec.LikeBCE && out.Index > 0 {
 		out.Index = markOf(iface.Tags).Index
 	}
 	out.Addresses = slices.Concat(iface.V4, v6)
 	for _, p := range iface.Prefixes {
-		out.Addresses = append(out.Addresses, forPods(p, h.m.Limits.Block(eni.FamilyOf(p.Addr())).Size)...)
+		out.Addresses = append(out.Addresses, forPods(p, h.spec.Limits.Block(eni.FamilyOf(p.Addr())).Size)...)
 	}
 	slices.SortFunc(out.Addresses, netip.Addr.Compare)
 	return out
@@ -53,7 +53,7 @@ func (h nodeView) splitV6(i Interface) (first netip.Addr, others []netip.Addr) {
 	switch mark := markOf(i.Tags); {
 	case i.First6:
 		return i.V6[0], i.V6[1:]
-	case !h.m.LikeBCE:
+	case !h.spec.LikeBCE:
 		return netip.Addr{}, i.V6
 	case slices.Contains(i.V6, mark.V6):
 		return mark.V6, slices.DeleteFunc(slices.Clone(i.V6), func(a netip.Addr) bool { return a == mark.V6 })
@@ -99,4 +99,4 @@ func familiesOf(s Subnet) (fs []eni.Family) {
 }
 
 // isMade tells whether CreateInterface made the ENI for the node.
-func (h nodeView) isMade(i Interface) bool { return i.Tags[tagInstance] == h.m.Name }
+func (h nodeView) isMade(i Interface) bool { return i.Tags[tagInstance] == h.spec.Name }

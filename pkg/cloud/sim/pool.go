@@ -23,8 +23,8 @@ const (
 // endless is from how many addresses on a pool counts others' addresses, and does not note which.
 const endless = 1 << 20
 
-// foreignOwner is noted as the owner of addresses that others of the VPC have.
-const foreignOwner = "foreign"
+// unmanagedOwner is noted as the owner of addresses that others of the VPC have.
+const unmanagedOwner = "unmanaged"
 
 // pool is the addresses of one family in a subnet.
 type pool struct {
@@ -33,13 +33,13 @@ type pool struct {
 	reserved map[netip.Addr]bool
 	size     int // addresses that can be given out
 
-	used    map[netip.Addr]string   // the owner of each single address
-	blocks  map[netip.Prefix]string // the owner of each block
-	inside  map[netip.Prefix]int    // single and reserved addresses of each block
-	next    netip.Addr              // all below were given out one by one, or skipped
-	freed   []netip.Addr            // free ones below next, in the order of giving back
-	others  []netip.Addr            // the foreign ones
-	foreign int                     // how many more others have; which ones is not noted
+	used      map[netip.Addr]string   // the owner of each single address
+	blocks    map[netip.Prefix]string // the owner of each block
+	inside    map[netip.Prefix]int    // single and reserved addresses of each block
+	next      netip.Addr              // all below were given out one by one, or skipped
+	freed     []netip.Addr            // free ones below next, in the order of giving back
+	others    []netip.Addr            // the unmanaged ones
+	unmanaged int                     // how many more others have; which ones is not noted
 
 	kept []netip.Prefix // ranges that are given out by name alone
 
@@ -82,7 +82,7 @@ func lastOf(p netip.Prefix) netip.Addr {
 }
 
 func (p *pool) free() int {
-	return max(p.size-len(p.used)-p.foreign-len(p.blocks)*p.perBlock(), 0)
+	return max(p.size-len(p.used)-p.unmanaged-len(p.blocks)*p.perBlock(), 0)
 }
 
 func (p *pool) isFree(a netip.Addr) bool {
@@ -185,11 +185,11 @@ func (p *pool) give(addr netip.Addr) {
 // leaveFree lets others take or release addresses until n are free, as far as that is possible.
 func (p *pool) leaveFree(n int) {
 	if p.size > endless {
-		p.foreign = max(0, p.foreign+p.free()-n)
+		p.unmanaged = max(0, p.unmanaged+p.free()-n)
 		return
 	}
 	for p.free() > n {
-		a, _ := p.take(ReuseOldest, foreignOwner)
+		a, _ := p.take(ReuseOldest, unmanagedOwner)
 		p.others = append(p.others, a)
 	}
 	for p.free() < n && len(p.others) > 0 {

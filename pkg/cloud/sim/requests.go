@@ -26,7 +26,7 @@ type wireReply struct {
 // wireError is a *driver.Error; the kind travels as its text.
 type wireError struct {
 	Kind       string        `json:"kind"`
-	Why        driver.Why    `json:"why,omitempty"`
+	Why        cloud.Why     `json:"why,omitempty"`
 	Detail     string        `json:"detail,omitempty"`
 	RetryAfter time.Duration `json:"retryAfter,omitempty"` // nanoseconds
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // allocate takes all that is asked for from the pools of the ENI's subnet, or nothing.
-func (a *Account) allocate(nic *nic, wish Wish) (got Got, err error) {
+func (a *Account) allocate(nic *nic, asked AddressRequest) (got Got, err error) {
 	defer func() {
 		if err != nil {
 			a.giveBack(nic, got)
@@ -16,13 +16,13 @@ func (a *Account) allocate(nic *nic, wish Wish) (got Got, err error) {
 	}()
 	// got has what allocateOf has taken even when it fails: giveBack undoes a half.
 	for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
-		if wish.slots(f) == 0 {
+		if asked.slots(f) == 0 {
 			continue
 		}
-		if err := a.mayHave(nic, f, wish); err != nil {
+		if err := a.mayHave(nic, f, asked); err != nil {
 			return got, err
 		}
-		if err := a.allocateOf(nic, f, wish, &got); err != nil {
+		if err := a.allocateOf(nic, f, asked, &got); err != nil {
 			return got, err
 		}
 	}
@@ -31,20 +31,20 @@ func (a *Account) allocate(nic *nic, wish Wish) (got Got, err error) {
 
 // mayHave tells why the ENI can't get what is asked for of a family: the instance's type, the
 // subnet, or the number of slots.
-func (a *Account) mayHave(nic *nic, family eni.Family, wish Wish) error {
+func (a *Account) mayHave(nic *nic, family eni.Family, asked AddressRequest) error {
 	sub := a.subnets[nic.Subnet]
 	limit := a.o.MaxAddresses
 	if m := a.vmOf(nic); m != nil {
 		t := a.types[m.Type]
 		limit = t.slots(family, nic.Attachment.Index)
-		if limit == 0 || wish.hasPrefixes(family) && t.NoPrefix {
+		if limit == 0 || asked.hasPrefixes(family) && t.NoPrefix {
 			return fail(NotSupported, nic.ID, "the instance's type does not support that")
 		}
 	}
 	switch {
 	case sub.pool(family) == nil:
 		return fail(NotSupported, sub.ID, "the subnet has no %s", family)
-	case nic.Slots(family)+wish.slots(family) > limit && !a.lifted:
+	case nic.Slots(family)+asked.slots(family) > limit && !a.lifted:
 		return fail(AddressLimit, nic.ID, "it may have %d of %s", limit, family)
 	}
 	return nil
@@ -62,14 +62,14 @@ func (t Type) slots(f eni.Family, index int) int {
 }
 
 // allocateOf takes what is asked for of one family.
-func (a *Account) allocateOf(nic *nic, family eni.Family, wish Wish, got *Got) error {
+func (a *Account) allocateOf(nic *nic, family eni.Family, asked AddressRequest, got *Got) error {
 	sub := a.subnets[nic.Subnet]
 	pool := sub.pool(family)
-	named, list, count, blocks := wish.V4, &got.V4, wish.CountV4, wish.BlocksV4
+	named, list, count, blocks := asked.V4, &got.V4, asked.CountV4, asked.BlocksV4
 	if family == eni.IPv6 {
-		named, list, count, blocks = wish.V6, &got.V6, wish.CountV6, wish.BlocksV6
+		named, list, count, blocks = asked.V6, &got.V6, asked.CountV6, asked.BlocksV6
 	}
-	from, err := a.namedOf(nic, family, wish)
+	from, err := a.namedOf(nic, family, asked)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (a *Account) allocateOf(nic *nic, family eni.Family, wish Wish, got *Got) e
 		from.use(addr, nic.ID)
 		*list = append(*list, addr)
 	}
-	for _, b := range wish.Prefixes {
+	for _, b := range asked.Prefixes {
 		if eni.FamilyOf(b.Addr()) != family {
 			continue
 		}

@@ -11,8 +11,8 @@ import (
 func TestAnENIIsMadeWithWhatWasWished(t *testing.T) {
 	a := newTestAccount(t, Options{Clock: newClock()})
 	got := makeENI(t, a, Create{Subnet: "a", Name: "n", Description: "d", Groups: []string{"g2"}, Tags: map[string]string{"k": "v"},
-		Primary: netip.MustParseAddr("10.0.0.40"),
-		Wish:    Wish{V4: addrs("10.0.0.41"), CountV4: 1, V6: addrs("fd00::99"), CountV6: 1, BlocksV4: 1, BlocksV6: 1}})
+		Primary:        netip.MustParseAddr("10.0.0.40"),
+		AddressRequest: AddressRequest{V4: addrs("10.0.0.41"), CountV4: 1, V6: addrs("fd00::99"), CountV6: 1, BlocksV4: 1, BlocksV6: 1}})
 	want := Interface{ID: got.ID, Name: "n", Description: "d", Subnet: "a", Zone: "region-1a", MAC: got.MAC, Groups: []string{"g2"},
 		Tags: map[string]string{"k": "v"}, Status: Available, Created: got.Created, Primary: netip.MustParseAddr("10.0.0.40"),
 		V4: addrs("10.0.0.41", "10.0.0.5"), V6: addrs("fd00::99", "fd00::4"), Prefixes: prefixes("10.0.0.16/28", "fd00:0:0:0:fffe::/80")}
@@ -36,18 +36,18 @@ func TestWhatCantBeMadeLeavesNothing(t *testing.T) {
 		{"no such group", Create{Subnet: "a", Groups: []string{"none"}}, NoSuchGroup},
 		{"groups of two kinds", Create{Subnet: "a", Groups: []string{"g1", "e1"}}, Invalid},
 		{"a group twice", Create{Subnet: "a", Groups: []string{"g1", "g1"}}, Invalid},
-		{"more than the subnet has", Create{Subnet: "b", Wish: Wish{CountV4: 11}}, SubnetFull},
-		{"more than an ENI may have", Create{Subnet: "a", Wish: Wish{CountV4: 50}}, AddressLimit},
+		{"more than the subnet has", Create{Subnet: "b", AddressRequest: AddressRequest{CountV4: 11}}, SubnetFull},
+		{"more than an ENI may have", Create{Subnet: "a", AddressRequest: AddressRequest{CountV4: 50}}, AddressLimit},
 		{"a reserved address", Create{Subnet: "a", Primary: netip.MustParseAddr("10.0.0.3")}, ReservedAddress},
-		{"the last address", Create{Subnet: "a", Wish: Wish{V4: addrs("10.0.0.63")}}, ReservedAddress},
-		{"another subnet's address", Create{Subnet: "a", Wish: Wish{V4: addrs("10.0.1.5")}}, OutsideSubnet},
-		{"another ENI's address", Create{Subnet: "a", Wish: Wish{V4: addrs("10.0.0.4")}}, AddressInUse},
-		{"a block with reserved addresses", Create{Subnet: "a", Wish: Wish{Prefixes: prefixes("10.0.0.48/28")}}, AddressInUse},
-		{"a block that is not aligned", Create{Subnet: "a", Wish: Wish{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.17/28")}}}, Invalid},
-		{"a block of another size", Create{Subnet: "a", Wish: Wish{Prefixes: prefixes("10.0.0.16/29")}}, Invalid},
-		{"a block of another subnet", Create{Subnet: "a", Wish: Wish{Prefixes: prefixes("10.0.9.16/28")}}, OutsideSubnet},
-		{"more blocks than there are", Create{Subnet: "a", Wish: Wish{BlocksV4: 3}}, NoBlock},
-		{"IPv6 in a subnet without", Create{Subnet: "b", Wish: Wish{CountV6: 1}}, NotSupported},
+		{"the last address", Create{Subnet: "a", AddressRequest: AddressRequest{V4: addrs("10.0.0.63")}}, ReservedAddress},
+		{"another subnet's address", Create{Subnet: "a", AddressRequest: AddressRequest{V4: addrs("10.0.1.5")}}, OutsideSubnet},
+		{"another ENI's address", Create{Subnet: "a", AddressRequest: AddressRequest{V4: addrs("10.0.0.4")}}, AddressInUse},
+		{"a block with reserved addresses", Create{Subnet: "a", AddressRequest: AddressRequest{Prefixes: prefixes("10.0.0.48/28")}}, AddressInUse},
+		{"a block that is not aligned", Create{Subnet: "a", AddressRequest: AddressRequest{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.17/28")}}}, Invalid},
+		{"a block of another size", Create{Subnet: "a", AddressRequest: AddressRequest{Prefixes: prefixes("10.0.0.16/29")}}, Invalid},
+		{"a block of another subnet", Create{Subnet: "a", AddressRequest: AddressRequest{Prefixes: prefixes("10.0.9.16/28")}}, OutsideSubnet},
+		{"more blocks than there are", Create{Subnet: "a", AddressRequest: AddressRequest{BlocksV4: 3}}, NoBlock},
+		{"IPv6 in a subnet without", Create{Subnet: "b", AddressRequest: AddressRequest{CountV6: 1}}, NotSupported},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, err := act(t, a, Call{Action: "Create"}, func(tx *Tx) (Interface, error) { return tx.Create(tt.c) })
@@ -72,8 +72,8 @@ func TestAttachingHasItsRules(t *testing.T) {
 	}
 	must(t, a.Terminate("gone"))
 	one, two, three, four := makeENI(t, a, Create{Subnet: "a"}), makeENI(t, a, Create{Subnet: "a"}), makeENI(t, a, Create{Subnet: "a"}), makeENI(t, a, Create{Subnet: "a"})
-	many := makeENI(t, a, Create{Subnet: "a", Wish: Wish{CountV4: 6}})
-	block := makeENI(t, a, Create{Subnet: "a", Wish: Wish{BlocksV4: 1}})
+	many := makeENI(t, a, Create{Subnet: "a", AddressRequest: AddressRequest{CountV4: 6}})
+	block := makeENI(t, a, Create{Subnet: "a", AddressRequest: AddressRequest{BlocksV4: 1}})
 	far := makeENI(t, a, Create{Subnet: "z"})
 	for _, tt := range []struct {
 		name string
@@ -113,7 +113,7 @@ func TestAssigningHasItsRules(t *testing.T) {
 	a := newTestAccount(t, Options{})
 	_, err := a.AddInstance(Instance{ID: "old", Type: "old", Subnet: "a"})
 	must(t, err)
-	one, two, old := makeENI(t, a, Create{Subnet: "a"}), makeENI(t, a, Create{Subnet: "a", Wish: Wish{CountV4: 1}}), makeENI(t, a, Create{Subnet: "a"})
+	one, two, old := makeENI(t, a, Create{Subnet: "a"}), makeENI(t, a, Create{Subnet: "a", AddressRequest: AddressRequest{CountV4: 1}}), makeENI(t, a, Create{Subnet: "a"})
 	for _, w := range []Attach{{Interface: one.ID, Instance: "i", Index: 1}, {Interface: old.ID, Instance: "old", Index: 1}} {
 		_, err := attachENI(t, a, w)
 		must(t, err)
@@ -121,22 +121,22 @@ func TestAssigningHasItsRules(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		eni  string
-		w    Wish
+		w    AddressRequest
 		want Reason
 	}{
-		{"no such ENI", "none", Wish{CountV4: 1}, NoSuchInterface},
-		{"IPv6 on a type without", old.ID, Wish{CountV6: 1}, NotSupported},
-		{"prefixes on a type without", old.ID, Wish{BlocksV4: 1}, NotSupported},
-		{"one too many", one.ID, Wish{CountV4: 6}, AddressLimit},
-		{"a prefix takes one slot", one.ID, Wish{CountV4: 5, BlocksV4: 1}, AddressLimit},
-		{"another's address", one.ID, Wish{V4: two.V4}, AddressInUse},
-		{"another's primary, to be taken away", one.ID, Wish{V4: []netip.Addr{two.Primary}, Reassign: true}, AddressInUse},
-		{"its own primary", one.ID, Wish{V4: []netip.Addr{one.Primary}}, AddressInUse},
-		{"as many as it may", one.ID, Wish{CountV4: 4, BlocksV4: 1}, ""},
-		{"one more", one.ID, Wish{CountV4: 1}, AddressLimit},
-		{"IPv6 counts for itself", one.ID, Wish{CountV6: 5, BlocksV6: 1}, ""},
-		{"one more of IPv6", one.ID, Wish{BlocksV6: 1}, AddressLimit},
-		{"more blocks than there are", two.ID, Wish{BlocksV4: 2}, NoBlock},
+		{"no such ENI", "none", AddressRequest{CountV4: 1}, NoSuchInterface},
+		{"IPv6 on a type without", old.ID, AddressRequest{CountV6: 1}, NotSupported},
+		{"prefixes on a type without", old.ID, AddressRequest{BlocksV4: 1}, NotSupported},
+		{"one too many", one.ID, AddressRequest{CountV4: 6}, AddressLimit},
+		{"a prefix takes one slot", one.ID, AddressRequest{CountV4: 5, BlocksV4: 1}, AddressLimit},
+		{"another's address", one.ID, AddressRequest{V4: two.V4}, AddressInUse},
+		{"another's primary, to be taken away", one.ID, AddressRequest{V4: []netip.Addr{two.Primary}, Reassign: true}, AddressInUse},
+		{"its own primary", one.ID, AddressRequest{V4: []netip.Addr{one.Primary}}, AddressInUse},
+		{"as many as it may", one.ID, AddressRequest{CountV4: 4, BlocksV4: 1}, ""},
+		{"one more", one.ID, AddressRequest{CountV4: 1}, AddressLimit},
+		{"IPv6 counts for itself", one.ID, AddressRequest{CountV6: 5, BlocksV6: 1}, ""},
+		{"one more of IPv6", one.ID, AddressRequest{BlocksV6: 1}, AddressLimit},
+		{"more blocks than there are", two.ID, AddressRequest{BlocksV4: 2}, NoBlock},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := freeOf(t, a, "a")
@@ -149,10 +149,10 @@ func TestAssigningHasItsRules(t *testing.T) {
 	}
 }
 
-func TestAnAddressMovesWhereThatIsWished(t *testing.T) {
+func TestAnAddressMovesWhereThatIsAskedFor(t *testing.T) {
 	a := newTestAccount(t, Options{})
-	one, two := makeENI(t, a, Create{Subnet: "a", Wish: Wish{CountV4: 2}}), makeENI(t, a, Create{Subnet: "a"})
-	got, err := give(t, a, two.ID, Wish{V4: one.V4[:1], Reassign: true})
+	one, two := makeENI(t, a, Create{Subnet: "a", AddressRequest: AddressRequest{CountV4: 2}}), makeENI(t, a, Create{Subnet: "a"})
+	got, err := give(t, a, two.ID, AddressRequest{V4: one.V4[:1], Reassign: true})
 	must(t, err)
 	if diff := cmp.Diff(Got{V4: one.V4[:1]}, got, plain...); diff != "" {
 		t.Error(diff)
@@ -160,7 +160,7 @@ func TestAnAddressMovesWhereThatIsWished(t *testing.T) {
 	if i, _ := truthOf(t, a, one.ID); len(i.V4) != 1 || i.V4[0] != one.V4[1] {
 		t.Errorf("the first has %v", i.V4)
 	}
-	again, err := give(t, a, two.ID, Wish{V4: one.V4[:1]})
+	again, err := give(t, a, two.ID, AddressRequest{V4: one.V4[:1]})
 	must(t, err)
 	if i, _ := truthOf(t, a, two.ID); len(again.V4) != 1 || len(i.V4) != 1 {
 		t.Errorf("assigned again it has %v", i.V4)
@@ -169,7 +169,7 @@ func TestAnAddressMovesWhereThatIsWished(t *testing.T) {
 
 func TestUnassigningTakesAllOrNothing(t *testing.T) {
 	a := newTestAccount(t, Options{})
-	one := makeENI(t, a, Create{Subnet: "a", Wish: Wish{CountV4: 2, BlocksV4: 1, CountV6: 1}})
+	one := makeENI(t, a, Create{Subnet: "a", AddressRequest: AddressRequest{CountV4: 2, BlocksV4: 1, CountV6: 1}})
 	wantReason(t, takeBack(t, a, "none", Got{V4: one.V4}), NoSuchInterface)
 	wantReason(t, takeBack(t, a, one.ID, Got{V4: append(one.V4[:1:1], one.Primary)}), PrimaryAddress)
 	wantReason(t, takeBack(t, a, one.ID, Got{V4: append(one.V4[:1:1], netip.MustParseAddr("10.0.0.60"))}), NoSuchAddress)
@@ -276,22 +276,22 @@ func TestASubnetIsFilledAndFragmentedByOthers(t *testing.T) {
 	if n := freeOf(t, a, "a"); n != 57 {
 		t.Errorf("%d are free", n)
 	}
-	_, err := give(t, a, one.ID, Wish{BlocksV4: 1})
+	_, err := give(t, a, one.ID, AddressRequest{BlocksV4: 1})
 	wantReason(t, err, NoBlock)
-	_, err = give(t, a, one.ID, Wish{CountV4: 3})
+	_, err = give(t, a, one.ID, AddressRequest{CountV4: 3})
 	must(t, err)
 	must(t, a.LeaveFree("a", 2))
 	if n := freeOf(t, a, "a"); n != 2 {
 		t.Errorf("%d are free, want 2", n)
 	}
-	_, err = give(t, a, one.ID, Wish{CountV4: 3})
+	_, err = give(t, a, one.ID, AddressRequest{CountV4: 3})
 	wantReason(t, err, SubnetFull)
-	_, err = give(t, a, one.ID, Wish{CountV4: 2})
+	_, err = give(t, a, one.ID, AddressRequest{CountV4: 2})
 	must(t, err)
-	_, err = give(t, a, one.ID, Wish{CountV6: 1})
+	_, err = give(t, a, one.ID, AddressRequest{CountV6: 1})
 	must(t, err) // two are left of IPv6 too
 	must(t, a.LeaveFree("a", 0))
-	_, err = give(t, a, one.ID, Wish{CountV6: 1})
+	_, err = give(t, a, one.ID, AddressRequest{CountV6: 1})
 	wantReason(t, err, SubnetFull)
 	must(t, a.LeaveFree("a", 1000))
 	if n := freeOf(t, a, "a"); n != 57-5 {

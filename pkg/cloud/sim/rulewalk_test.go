@@ -93,7 +93,7 @@ func (m *book) attached() int {
 	return n
 }
 
-// mayGet returns what an ENI's wish may end in: whether a block is left after its
+// mayGet returns what an ENI's request may end in: whether a block is left after its
 // primary address was taken can't be told beforehand.
 func (m *book) mayGet(e *bookENI, v4, blocks, v6, primary int) []Reason {
 	limit := 50
@@ -118,7 +118,7 @@ func (m *book) mayGet(e *bookENI, v4, blocks, v6, primary int) []Reason {
 	return []Reason{""}
 }
 
-// asks is mayGet for a call: a fault that halves a wish does so before it is judged.
+// asks is mayGet for a call: a fault that halves a request does so before it is judged.
 func (m *book) asks(e *bookENI, v4, blocks, v6, primary int) func(Fault) []Reason {
 	return func(f Fault) []Reason { return m.mayGet(e, f.half(v4), f.half(blocks), f.half(v6), primary) }
 }
@@ -199,7 +199,7 @@ func (w *ruleWalk) create(t *rapid.T) {
 		w.m.enis = append(w.m.enis, e)
 		w.m.later(w.m.create+f.Slow, func() { e.status = Available })
 	}, func(tx *Tx) (any, error) {
-		return tx.Create(Create{Subnet: "a", Wish: Wish{CountV4: v4, BlocksV4: blocks, CountV6: v6}})
+		return tx.Create(Create{Subnet: "a", AddressRequest: AddressRequest{CountV4: v4, BlocksV4: blocks, CountV6: v6}})
 	})
 }
 
@@ -265,7 +265,9 @@ func (w *ruleWalk) assign(t *rapid.T) {
 	blocks := rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "blocks")
 	w.act(t, "Assign", w.m.asks(e, v4, blocks, v6, 0), func(f Fault) {
 		e.v4, e.blocks, e.v6 = e.v4+f.half(v4), e.blocks+f.half(blocks), e.v6+f.half(v6)
-	}, func(tx *Tx) (any, error) { return tx.Assign(e.id, Wish{CountV4: v4, BlocksV4: blocks, CountV6: v6}) })
+	}, func(tx *Tx) (any, error) {
+		return tx.Assign(e.id, AddressRequest{CountV4: v4, BlocksV4: blocks, CountV6: v6})
+	})
 }
 
 func (w *ruleWalk) unassign(t *rapid.T) {

@@ -21,7 +21,7 @@ type saved struct {
 	Types     []Type
 	Instances []Instance
 	ENIs      []Interface
-	Nodes     []Machine
+	Nodes     []NodeSpec
 	Coming    []coming
 }
 
@@ -36,7 +36,7 @@ type savedPool struct {
 	Next       netip.Addr
 	Freed      []netip.Addr
 	Others     []netip.Addr
-	Foreign    int
+	Unmanaged  int `json:"Foreign"` // as earlier releases have it
 	Turn       int
 	Fragmented bool
 }
@@ -96,5 +96,5 @@ func (p *pool) saved() *savedPool {
 	if p == nil {
 		return nil
 	}
-	return &savedPool{Next: p.next, Freed: p.freed, Others: p.others, Foreign: p.foreign, Turn: p.turn, Fragmented: p.fragmented}
+	return &savedPool{Next: p.next, Freed: p.freed, Others: p.others, Unmanaged: p.unmanaged, Turn: p.turn, Fragmented: p.fragmented}
 }

@@ -41,7 +41,7 @@ func TestASavedAccountGoesOnWhereItWas(t *testing.T) {
 		_, err := n.CreateInterface(t.Context(), cloud.Create{Token: "t2", Subnet: "b", V4: 2, V6: 1})
 		wantKind(t, err, cloud.ErrUnknown)
 		must(t, n.UnassignAddresses(t.Context(), "eni-00000003", addrs("10.0.0.5", "10.0.0.6")))
-		must(t, a.SetForeign("b", 100))
+		must(t, a.SetUnmanaged("b", 100))
 
 		loaded := whole(t, saveAndLoad(t, a, Options{}))
 		if diff := cmp.Diff(a.Snapshot(), loaded.Snapshot(), plain...); diff != "" {
@@ -82,8 +82,8 @@ func TestADamagedAccountIsNotLoaded(t *testing.T) {
 		{"next is far", `"Next": "10.0.0.8"`, `"Next": "10.0.0.9"`, "subnet 10.0.0.0/24 has 246 free addresses, counted as 247"},
 		{"next is outside", `"Next": "10.0.0.8"`, `"Next": "10.1.0.8"`, "subnet a: 10.1.0.8 is listed as the next"},
 		{"free and used", `"Freed": null`, `"Freed": ["10.0.0.5"]`, "address 10.0.0.5 is listed as free"},
-		{"foreign and used", `"Others": null`, `"Others": ["10.0.0.5"]`, "ENI eni-00000003: address 10.0.0.5 is of foreign"},
-		{"too many foreign", `"Foreign": 0`, `"Foreign": 999`, "subnet 10.0.0.0/24 has 253 addresses, 6 of them are used and 999 others'"},
+		{"unmanaged and used", `"Others": null`, `"Others": ["10.0.0.5"]`, "ENI eni-00000003: address 10.0.0.5 is of unmanaged"},
+		{"too many unmanaged", `"Foreign": 0`, `"Foreign": 999`, "subnet 10.0.0.0/24 has 253 addresses, 6 of them are used and 999 others'"},
 		{"a wrong index", `"Index": 1,`, `"Index": 4,`, "node n1: ENI eni-00000003 is at index 4, which is taken or beyond 4 ENIs"},
 		{"a second own", `"Index": 1,`, `"Index": 0,`, "node n1: ENI eni-00000003 is at index 0, which is taken"},
 		{"a token twice", `"enipool/token": "t2"`, `"enipool/token": "t1"`, `node n1: token "t1" has made two ENIs`},
@@ -132,7 +132,7 @@ func TestWhatIsUnderWayComesToItsEndInALoadedAccount(t *testing.T) {
 		o := Options{CreateTime: time.Minute, AttachTime: time.Minute, DetachTime: time.Minute}
 		a := whole(t, newHalves(o))
 		o.Reserve = EC2Reserve
-		made, coming, going := makeENI(t, a, Create{Subnet: "a", Wish: Wish{CountV4: 2, BlocksV4: 1}}), makeENI(t, a, Create{Subnet: "a"}), makeENI(t, a, Create{Subnet: "a"})
+		made, coming, going := makeENI(t, a, Create{Subnet: "a", AddressRequest: AddressRequest{CountV4: 2, BlocksV4: 1}}), makeENI(t, a, Create{Subnet: "a"}), makeENI(t, a, Create{Subnet: "a"})
 		time.Sleep(time.Minute)
 		_, err := attachENI(t, a, Attach{Interface: going.ID, Instance: "i", Index: 1})
 		must(t, err)

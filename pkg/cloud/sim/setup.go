@@ -29,7 +29,7 @@ func (a *Account) AddType(types ...Type) {
 func (a *Account) AddInstance(i Instance) (Interface, error) {
 	a.lock()
 	defer a.mu.Unlock()
-	n, err := a.addInstance(i, Create{Wish: Wish{CountV6: i.V6}})
+	n, err := a.addInstance(i, Create{AddressRequest: AddressRequest{CountV6: i.V6}})
 	if err != nil {
 		return Interface{}, fmt.Errorf("add instance %s: %w", i.ID, err)
 	}

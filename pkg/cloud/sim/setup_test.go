@@ -88,7 +88,7 @@ func attachENI(t testing.TB, a *Account, w Attach) (Attachment, error) {
 	return at, err
 }
 
-func give(t testing.TB, a *Account, id string, w Wish) (Got, error) {
+func give(t testing.TB, a *Account, id string, w AddressRequest) (Got, error) {
 	t.Helper()
 	got, _, err := act(t, a, Call{Action: "Assign"}, func(tx *Tx) (Got, error) { return tx.Assign(id, w) })
 	return got, err

@@ -161,15 +161,15 @@ func (a *Account) LeaveFree(subnet string, n int) error {
 	return a.changePools("leave free", subnet, func(p *pool) { p.leaveFree(n) })
 }
 
-// SetForeign lets others have n addresses of each family of the subnet, or all that are free if
+// SetUnmanaged lets others have n addresses of each family of the subnet, or all that are free if
 // there are fewer. It is not noted which ones.
-func (a *Account) SetForeign(subnet string, n int) error {
-	return a.changePools("set others' use", subnet, func(p *pool) { p.foreign = max(0, min(n, p.foreign+p.free())) })
+func (a *Account) SetUnmanaged(subnet string, n int) error {
+	return a.changePools("set others' use", subnet, func(p *pool) { p.unmanaged = max(0, min(n, p.unmanaged+p.free())) })
 }
 
 // Fragment makes a subnet have no whole block, as if others had an address in each, so that only
 // single addresses come from it, or ends that. It does not change how many addresses are free: see
-// SetForeign.
+// SetUnmanaged.
 func (a *Account) Fragment(subnet string, broken bool) error {
 	return a.changePools("fragment", subnet, func(p *pool) { p.fragmented = broken })
 }

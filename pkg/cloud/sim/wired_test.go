@@ -53,7 +53,7 @@ func waitLocal(t *testing.T, node string, addr netip.Addr) {
 func TestAnAttachedENIIsALinkOfItsInstance(t *testing.T) {
 	clock := newClock()
 	a := newWired(t, Options{Clock: clock, AttachTime: time.Second, DetachTime: time.Second})
-	one := makeENI(t, a, Create{Subnet: "a", Wish: Wish{CountV4: 2, BlocksV4: 1, CountV6: 1, BlocksV6: 1}})
+	one := makeENI(t, a, Create{Subnet: "a", AddressRequest: AddressRequest{CountV4: 2, BlocksV4: 1, CountV6: 1, BlocksV6: 1}})
 	at, err := attachENI(t, a, Attach{Interface: one.ID, Instance: "i", Index: 2})
 	must(t, err)
 	must(t, a.Check())
@@ -66,7 +66,7 @@ func TestAnAttachedENIIsALinkOfItsInstance(t *testing.T) {
 	if err != nil || !strings.Contains(out, one.MAC) || !strings.Contains(out, "mtu 9001") {
 		t.Errorf("the link of MAC %s is %s, %v", one.MAC, out, err)
 	}
-	got, err := give(t, a, one.ID, Wish{CountV4: 1, CountV6: 1})
+	got, err := give(t, a, one.ID, AddressRequest{CountV4: 1, CountV6: 1})
 	must(t, err)
 	must(t, a.Check())
 	must(t, takeBack(t, a, one.ID, Got{V4: got.V4, V6: got.V6, Prefixes: one.Prefixes}))
@@ -107,7 +107,7 @@ func TestTheIPv6AddressOfANodeCanBeUnassigned(t *testing.T) {
 
 func TestAddressesOfAnENICarryTraffic(t *testing.T) {
 	a := newWired(t, Options{})
-	one := makeENI(t, a, Create{Subnet: "a", Wish: Wish{CountV4: 1, BlocksV4: 1, CountV6: 1, BlocksV6: 1}})
+	one := makeENI(t, a, Create{Subnet: "a", AddressRequest: AddressRequest{CountV4: 1, BlocksV4: 1, CountV6: 1, BlocksV6: 1}})
 	_, err := attachENI(t, a, Attach{Interface: one.ID, Instance: "i", Index: 1})
 	must(t, err)
 	// The node's side of an ENI's addresses is the agent's; this is the least of it.
@@ -142,7 +142,7 @@ func TestAddressesOfAnENICarryTraffic(t *testing.T) {
 
 func TestWhatTheNetworkDoesBesidesIsNoticed(t *testing.T) {
 	a := newWired(t, Options{})
-	one := makeENI(t, a, Create{Subnet: "a", Wish: Wish{CountV4: 2}})
+	one := makeENI(t, a, Create{Subnet: "a", AddressRequest: AddressRequest{CountV4: 2}})
 	_, err := attachENI(t, a, Attach{Interface: one.ID, Instance: "i", Index: 1})
 	must(t, err)
 	must(t, a.Check())

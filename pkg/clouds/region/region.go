@@ -3,46 +3,33 @@ package region
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"slices"
 
 	"github.com/enipool/enipool/pkg/cloud"
-	"github.com/enipool/enipool/pkg/cloud/aws"
-	"github.com/enipool/enipool/pkg/cloud/bce"
-	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/engine"
-	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/clouds"
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/config/operatorconf"
-	"github.com/enipool/enipool/pkg/eni"
 )
 
 // Open returns what an operator with this configuration calls for all nodes, and the actions that parts of its
 // methods are made of. admit is asked before each request, which ends after the configuration's timeout. It makes no call.
 func Open(conf operatorconf.Config, admit func(ctx context.Context, action string) error, log *slog.Logger) (cloud.Region, func(part string) []string, error) {
-	d, err := openDriver(conf.Cloud, log)
+	c := asAgents(conf.Cloud)
+	d, err := clouds.Driver(c, c.Instance, log)
 	if err != nil {
 		return nil, nil, err
 	}
-	c, has6 := conf.Cloud, slices.Contains(conf.Families, eni.IPv6)
-	o := engine.Options{Subnets: c.Subnets, SubnetTags: c.SubnetTags, SecurityGroups: c.SecurityGroups, Cluster: c.Cluster, Tags: c.Tags,
-		Prefixes: c.Prefixes, IPv6: has6, NoIPv4: has6 && !slices.Contains(conf.Families, eni.IPv4), Admit: admit, Limit: c.Timeout, Log: log}
+	o := clouds.Options(c, conf.Families, log)
+	o.Admit, o.Limit = admit, c.Timeout
 	if conf.Settle > operatorconf.Default().Settle { // else the driver's own consistency window counts
-		o.Times = driver.Times{Settle: conf.Settle}
+		o.Times.Settle = conf.Settle
 	}
 	return engine.NewRegion(d, o), d.Traits().ActionsOf, nil
 }
 
-func openDriver(c operatorconf.Cloud, log *slog.Logger) (driver.Driver, error) {
-	switch c.Provider {
-	case agentconf.AWS:
-		return aws.New(aws.Options{Region: c.Region, Endpoint: c.Endpoint, Metadata: c.Metadata, Instance: c.Instance, Log: log}), nil
-	case agentconf.Baidu:
-		if err := bce.CheckGroups(c.SecurityGroups); err != nil {
-			return nil, fmt.Errorf("cloud.securityGroups: %w", err)
-		}
-		return bce.New(bce.Options{Region: c.Region, Endpoint: c.Endpoint, Metadata: c.Metadata, Instance: c.Instance, VPC: c.VPC, Timeout: c.Timeout})
-	}
-	return sim.Dial(c.Endpoint, c.Instance)
+// asAgents returns the cloud as an agent on the operator's instance would name it.
+func asAgents(c operatorconf.Cloud) agentconf.Cloud {
+	return agentconf.Cloud{Provider: c.Provider, Endpoint: c.Endpoint, Metadata: c.Metadata, Region: c.Region, Instance: c.Instance, VPC: c.VPC,
+		Cluster: c.Cluster, Subnets: c.Subnets, SubnetTags: c.SubnetTags, SecurityGroups: c.SecurityGroups, Tags: c.Tags, Prefixes: c.Prefixes, Timeout: c.Timeout}
 }

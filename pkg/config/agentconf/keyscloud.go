@@ -53,7 +53,7 @@ func cloudENIKeys(cloud *Cloud) []keys.Key {
 		keys.Tags("cloud.subnetTags", &cloud.SubnetTags).Restart(release1, "aws, baidu: new ENIs may lie in the subnets that have all of these tags, too."),
 		keys.Words("cloud.securityGroups", &cloud.SecurityGroups).Restart(release1, "aws, baidu: security groups of new ENIs, by ID; none: those of the node's primary ENI."),
 		keys.Tags("cloud.tags", &cloud.Tags).Restart(release1, "aws, baidu: tags of new ENIs, beside those by which the agent knows them."),
-		keys.Flag("cloud.prefixes", &cloud.Prefixes).Restart(release1, "aws: IPv4 addresses come as prefixes of 16. Drain a node before this is turned off."),
+		keys.Flag("cloud.prefixes", &cloud.Prefixes).Restart(release1, "aws: IPv4 addresses come as prefixes of 16. Turned on, they come where single addresses leave room on ENIs. Drain a node before this is turned off."),
 	}
 }
 

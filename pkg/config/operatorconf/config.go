@@ -60,7 +60,7 @@ const LeaseDuration = 15 * time.Second
 func Default() Config {
 	return Config{
 		Families: []eni.Family{eni.IPv4},
-		Cloud:    Cloud{Provider: agentconf.Sim, Describe: 5 * time.Minute, Timeout: 10 * time.Second},
+		Cloud:    Cloud{Provider: agentconf.Sim, Describe: 5 * time.Minute, Timeout: 5 * time.Second},
 		Share:    80, Settle: 10 * time.Second, Fence: 6 * time.Minute, LeakAge: 10 * time.Minute,
 		Listen: "127.0.0.1:9810", LogLevel: slog.LevelInfo, LogFormat: "text",
 	}
@@ -96,8 +96,8 @@ func checkTogether(file *keys.Reader, c *Config) {
 			file.AddError("cloud.endpoint", c.Cloud.Endpoint, keys.WantURL)
 		}
 	}
-	if c.Cloud.Provider != agentconf.Sim && c.Cloud.Cluster == "" && file.AllSound("cloud.provider", "cloud.cluster") {
-		file.AddError("cloud.cluster", "", "the cluster's name, as the agents have it: by it the operator knows which ENIs are its own")
+	if file.AllSound("cloud.provider", "cloud.cluster") {
+		checkCluster(file, c.Cloud)
 	}
 	if len(c.Cloud.Subnets)+len(c.Cloud.SubnetTags) == 0 && file.AllSound("cloud.subnets", "cloud.subnetTags") {
 		file.AddError("cloud.subnets", []any{}, "the subnets that new ENIs may lie in, or cloud.subnetTags by which they are found")
@@ -107,6 +107,19 @@ func checkTogether(file *keys.Reader, c *Config) {
 	}
 	if least := c.Cloud.Timeout + c.Settle; c.Fence < least && file.AllSound("fence", "settle", "cloud.timeout") {
 		file.AddError("fence", keys.ShortDuration(c.Fence), fmt.Sprintf("at least cloud.timeout plus settle, %s", keys.ShortDuration(least)))
+	}
+}
+
+// example is the cluster's name in the manifests. Clusters that keep it would delete each other's ENIs.
+const example = "change-me"
+
+// checkCluster judges the cluster's name.
+func checkCluster(file *keys.Reader, c Cloud) {
+	switch {
+	case c.Cluster == example:
+		file.AddError("cloud.cluster", c.Cluster, "the name that cloud.cluster of the agents has, one that no other cluster of the account has: this one only stands in the example")
+	case c.Cluster == "" && c.Provider != agentconf.Sim:
+		file.AddError("cloud.cluster", "", "the cluster's name, as the agents have it: by it the operator knows which ENIs are its own")
 	}
 }
 

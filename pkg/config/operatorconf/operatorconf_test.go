@@ -103,13 +103,14 @@ var texts = []struct {
 	{text: least + "}\nbudget: {AttachNetworkInterface: {burst: 300}}", wrong: "budget[AttachNetworkInterface]: a section: must be actions with their limits"},
 	{text: least + "}\nbudget: {AttachNetworkInterface: {burst: 0, perSecond: 1}}", wrong: "budget[AttachNetworkInterface]"},
 	{text: least + "}\nbudget: {AttachNetworkInterface: 5}", wrong: "budget[AttachNetworkInterface]"},
-	{text: least + "}\nsettle: 1m\nfence: 1m", wrong: `fence: "1m": must be at least cloud.timeout plus settle, 1m10s`},
+	{text: least + "}\nsettle: 1m\nfence: 1m", wrong: `fence: "1m": must be at least cloud.timeout plus settle, 1m5s`},
 	{text: least + "}\nfence: 10m\nleakAge: 1h", set: func(c *Config) { c.Fence, c.LeakAge = 10*time.Minute, time.Hour }},
 	{text: least + "}\nnamespace: enipool\nkubeconfig: /k", set: func(c *Config) { c.Namespace, c.Kubeconfig = "enipool", "/k" }},
 	{text: least + "}\nlisten: 0.0.0.0:9810\nprofile: true\nlogFormat: json", set: func(c *Config) { c.Listen, c.Profile, c.LogFormat = "0.0.0.0:9810", true, "json" }},
 	{text: "cloud: {provider: aws, cluster: prod, subnetTags: {a: b}, region: eu-west-3, prefixes: true}", set: func(c *Config) {
 		c.Cloud.Provider, c.Cloud.Cluster, c.Cloud.Region, c.Cloud.Prefixes, c.Cloud.Endpoint = agentconf.AWS, "prod", "eu-west-3", true, ""
 	}},
+	{text: "cloud: {provider: aws, cluster: change-me, subnetTags: {a: b}}", wrong: "cloud.cluster: \"change-me\": must be the name that cloud.cluster of the agents has, one that no other cluster of the account has"},
 	{text: "cloud: {provider: aws}", wrong: "cloud.cluster: \"\": must be the cluster's name"},
 	{text: "cloud: {provider: baidu, cluster: prod, prefixes: true}", wrong: "cloud.prefixes: \"true\": must be false with provider baidu"},
 	{text: "cloud: {provider: aws, cluster: prod, endpoint: 'http://example.com'}", wrong: "cloud.endpoint: \"http://example.com\": must be https://"},

@@ -14,7 +14,8 @@ import (
 
 // What the protocol's decisions take and return are values of pkg/order; here is how they stand in an object.
 // Reading fails as a whole: a list without one entry that can't be read is another list, and an accepted address
-// that was left out would be a pod's again.
+// that was left out would be a pod's again. What only a later release has is read as what nobody acts on: an ENI of an unknown
+// state stays as it is, and keeps the name of its state.
 
 // View returns both halves of an object, of one resourceVersion.
 func View(n *NodeNetwork) (order.View, error) {
@@ -171,14 +172,11 @@ func (s NodeNetworkStatus) Read() (order.Status, error) {
 func (r *reader) readENI(e ENI) order.ENI {
 	made := order.ENI{ID: e.ID, Index: int(e.Index), MAC: e.MAC, Subnet: e.Subnet, Token: e.Token, Topology: e.Topology,
 		V4: r.readNet(e.V4), V6: r.readNet(e.V6), Addresses: r.prefixes("enis", e.Addresses)}
-	known := false
+	made.State, made.Said = order.Unknown, e.State
 	for _, state := range []order.ENIState{order.Creating, order.Attached, order.Detached, order.ENILeaving} {
 		if state.String() == e.State {
-			made.State, known = state, true
+			made.State, made.Said = state, ""
 		}
-	}
-	if !known {
-		r.note("enis", fmt.Errorf("%s: unknown state %q", e.ID, e.State))
 	}
 	return made
 }
@@ -237,7 +235,11 @@ func (s *NodeNetworkStatus) Write(from order.Status) {
 	s.Mode, s.Revision, s.Epoch, s.Created, s.Limits = Mode(from.Mode.String()), from.Revision, from.Epoch, from.Created, WriteLimits(from.Limits)
 	s.ENIs, s.Quarantined, s.Reserved = nil, nil, nil
 	for _, e := range from.ENIs {
-		s.ENIs = append(s.ENIs, ENI{ID: e.ID, Index: int32(e.Index), MAC: e.MAC, Subnet: e.Subnet, State: e.State.String(), Token: e.Token,
+		state := e.State.String()
+		if e.State == order.Unknown {
+			state = e.Said
+		}
+		s.ENIs = append(s.ENIs, ENI{ID: e.ID, Index: int32(e.Index), MAC: e.MAC, Subnet: e.Subnet, State: state, Token: e.Token,
 			Topology: e.Topology, V4: writeNet(e.V4), V6: writeNet(e.V6), Addresses: formatPrefixes(e.Addresses), Created: created[e.ID]})
 	}
 	s.Releasing, s.LeavingInterfaces = formatPrefixes(from.Releasing), from.LeavingInterfaces

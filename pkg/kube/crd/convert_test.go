@@ -163,12 +163,26 @@ func TestWhatCantBeReadIsAnError(t *testing.T) {
 		"releasing":   func(n *NodeNetwork) { n.Status.Releasing = []string{"x"} },
 		"quarantined": func(n *NodeNetwork) { n.Status.Quarantined = []Quarantined{{Address: "x"}} },
 		"reserved":    func(n *NodeNetwork) { n.Status.Reserved = []Reserved{{Address: "x"}} },
-		"enis":        func(n *NodeNetwork) { n.Status.ENIs = []ENI{{ID: "eni-1", State: "Lost"}} },
+		"enis":        func(n *NodeNetwork) { n.Status.ENIs = []ENI{{ID: "eni-1", Addresses: []string{"x"}}} },
 	} {
 		n := NodeNetwork{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Spec: NodeNetworkSpec{Mode: Self}}
 		change(&n)
 		if _, err := View(&n); err == nil || !strings.Contains(err.Error(), "node-1: "+want+": ") {
 			t.Errorf("%s: %v", want, err)
 		}
+	}
+}
+
+// A later release may have states of ENIs that this one does not know: the ENI stays in the object as it is, and the rest is read.
+func TestAnENIOfAnUnknownStateStaysAsItIs(t *testing.T) {
+	n := NodeNetwork{Status: NodeNetworkStatus{ENIs: []ENI{{ID: "eni-0", State: "Attached", Addresses: []string{"10.0.0.7"}}, {ID: "eni-1", State: "Parked", Addresses: []string{"10.0.0.9"}}}}}
+	v, err := View(&n)
+	if err != nil || v.Status.ENIs[0].State != order.Attached || v.Status.ENIs[1].State != order.Unknown || v.Status.ENIs[1].Said != "Parked" {
+		t.Fatalf("%+v, %v", v.Status.ENIs, err)
+	}
+	before := n.DeepCopy()
+	n.Status.Write(v.Status)
+	if diff := cmp.Diff(before.Status.ENIs, n.Status.ENIs); diff != "" {
+		t.Errorf("written again (-before +after):\n%s", diff)
 	}
 }

@@ -2,8 +2,10 @@ package crd
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/enipool/enipool/pkg/order"
 	testbed "github.com/enipool/enipool/test/kube"
 )
 
@@ -70,6 +73,19 @@ func judge[T client.Object](t *testing.T, c client.Client, fresh func() T, name 
 	}
 }
 
+// handsOver is a change to a spec that hands over.
+func handsOver(h Handover) func(*NodeNetwork) {
+	return func(n *NodeNetwork) { n.Spec.Handover = &h }
+}
+
+// texts returns so many texts that begin in the same way.
+func texts(n int, begin string) (list []string) {
+	for i := range n {
+		list = append(list, begin+strconv.Itoa(i))
+	}
+	return list
+}
+
 // Each rule of the schemas accepts what is right and refuses what it is there for.
 func TestTheAPIServerHoldsTheRules(t *testing.T) {
 	c := server(t)
@@ -91,6 +107,19 @@ func TestTheAPIServerHoldsTheRules(t *testing.T) {
 		{"a mode of the pool", func(n *NodeNetwork) { n.Spec.Pool.Mode = "burstable" }, ""},
 		{"an unknown one", func(n *NodeNetwork) { n.Spec.Pool.Mode = "kpa" }, "Unsupported value"},
 		{"a state of a status", func(n *NodeNetwork) { n.Spec.Mode = Joining }, "Unsupported value"},
+		{"the highest revision that a node may have seen", func(n *NodeNetwork) { n.Spec.SeenRevision = order.MostSeen }, ""},
+		{"a revision above all that there are", func(n *NodeNetwork) { n.Spec.SeenRevision = order.MostSeen + 1 }, "less than or equal to"},
+		{"a revision below all", func(n *NodeNetwork) { n.Spec.SeenRevision = -1 }, "greater than or equal to 0"},
+		{"pods that wait since then", func(n *NodeNetwork) {
+			n.Spec.Waiting, n.Spec.WaitingSince = 1, &metav1.Time{Time: time.Unix(1_800_000_000, 0)}
+		}, ""},
+		{"none wait since then", func(n *NodeNetwork) { n.Spec.WaitingSince = &metav1.Time{Time: time.Unix(1_800_000_000, 0)} }, "waitingSince without pods"},
+		{"a handover", handsOver(Handover{Tokens: texts(16, "t"), Release: []string{"10.0.0.7", "10.0.1.0/28"}, ReleaseInterfaces: texts(64, "eni-")}), ""},
+		{"too many tokens", handsOver(Handover{Tokens: texts(17, "t")}), "must have at most 16 items"},
+		{"too many releases", handsOver(Handover{Release: texts(1025, "fd00::")}), "must have at most 1024 items"},
+		{"too many ENIs", handsOver(Handover{ReleaseInterfaces: texts(65, "eni-")}), "must have at most 64 items"},
+		{"a release of what is no address", handsOver(Handover{Release: []string{"ten"}}), "neither an address nor a prefix"},
+		{"the deletion of what is no ENI", handsOver(Handover{ReleaseInterfaces: []string{"eni 1"}}), "should match"},
 	}, func(n *NodeNetwork) error { return c.Update(ctx, n) })
 	stated := func(revision, created, epoch int64) func(*NodeNetwork) {
 		return func(n *NodeNetwork) {

@@ -84,8 +84,8 @@ var plain = []gauge{
 	{newDesc("enipool_in_burst", "Whether the demand bursts, which freezes releases."), func(now *status.Status) int { return oneIf(now.Burst) }},
 	{newDesc("enipool_max_pods", "Pods that the node may run."), func(now *status.Status) int { return now.MaxPods }},
 	{newDesc("enipool_enis", "ENIs that are attached, the primary ENI among them."), func(now *status.Status) int { return now.ENIs }},
-	{newDesc("enipool_waiters", "Pending ADDs: those that wait for an address."), func(now *status.Status) int { return now.Waiters }},
-	{newDesc("enipool_orphans", "Addresses of sandboxes that are gone, seen and not freed yet: stale allocations."), func(now *status.Status) int { return now.Orphans }},
+	{newDesc("enipool_waiters", "Pending ADDs: those that wait for an address."), func(now *status.Status) int { return now.PendingADDs }},
+	{newDesc("enipool_orphans", "Addresses of sandboxes that are gone, seen and not freed yet: stale allocations."), func(now *status.Status) int { return now.StaleAllocations }},
 	{newDesc("enipool_in_flight", "Changes that the cloud is making."), func(now *status.Status) int { return len(now.InFlight) }},
 	{newDesc("enipool_backoffs", "What is not tried for a while because it failed."), func(now *status.Status) int { return len(now.Backoff) }},
 	{newDesc("enipool_quarantined", "ENIs or addresses of the node that are left out because what the cloud tells of them can't be right."), func(now *status.Status) int { return len(now.LeftOut) }},
@@ -93,7 +93,7 @@ var plain = []gauge{
 	{newDesc("enipool_links_missing", "ENIs that have lost their links on the node: their pods are cut off, and no other pod gets their addresses."), func(now *status.Status) int { return len(now.Unlinked) }},
 	{newDesc("enipool_misrouted", "Routes of others in enipool's routing tables, and rules of others before enipool's, that pods' packets take."), func(now *status.Status) int { return len(now.Misrouted) }},
 	{newDesc("enipool_repairs_undone", "Rules, routes, settings and the like that something else on the node undoes again and again after the agent has put them right."), func(now *status.Status) int { return len(now.Undone) }},
-	{newDesc("enipool_blockers", "Causes why the target is out of reach."), func(now *status.Status) int { return len(now.Blockers) }},
+	{newDesc("enipool_blockers", "Causes why the target is out of reach."), func(now *status.Status) int { return len(now.TargetCauses) }},
 }
 
 // fastDesc, fastOffDesc and jumpedDesc tell of the fast path.

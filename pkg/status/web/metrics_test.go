@@ -88,8 +88,8 @@ func TestTheGaugesAreTheLastStatus(t *testing.T) {
 	m.Observe(status.Status{Reason: "up", Exhausted: "subnet-b"})
 	m.Observe(status.Status{Demand: 36, Need: 48, Target: 49, Reason: "hold-delay", Burst: true, Most: 109, MaxPods: 110,
 		Addresses: status.Addresses{Attached: 28, Free: 1, Used: 2, Cooling: 3, Releasing: 4, Lost: 5, Held: 16, Unlinked: 9, Damaged: 6},
-		ENIs:      2, ENILimit: 4, Waiters: 35, Orphans: 7, InFlight: []string{"a", "b"}, Backoff: []string{"c"},
-		Causes: []status.Cause{{Kind: "subnet-full"}, {Kind: "throttled"}}, Blockers: []string{"d", "e", "f"}, Refused: &status.Refused{}, Ready: true, Exhausted: "subnet-a,subnet-c",
+		ENIs:      2, ENILimit: 4, PendingADDs: 35, StaleAllocations: 7, InFlight: []string{"a", "b"}, Backoff: []string{"c"},
+		Causes: []status.Cause{{Kind: "subnet-full"}, {Kind: "throttled"}}, TargetCauses: []string{"d", "e", "f"}, Refused: &status.Refused{}, Ready: true, Exhausted: "subnet-a,subnet-c",
 		Findings: status.Findings{LeftOut: []string{"g", "h"}, Misrouted: []string{"i"}, Unlinked: []string{"j", "k", "l"}, Undone: make([]status.Undone, 4)}})
 	want := map[string]float64{
 		"enipool_demand": 36, "enipool_need": 48, "enipool_target": 49, "enipool_in_burst": 1, "enipool_most": 109,

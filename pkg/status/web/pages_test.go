@@ -89,7 +89,7 @@ func TestTheStatusIsServedAsItIs(t *testing.T) {
 	if w := get(m, "/status"); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("before the first tick: %d %s", w.Code, w.Body)
 	}
-	want := status.Status{Node: "n1", Demand: 36, Blockers: []string{"no room"}, Addresses: status.Addresses{Attached: 48}}
+	want := status.Status{Node: "n1", Demand: 36, TargetCauses: []string{"no room"}, Addresses: status.Addresses{Attached: 48}}
 	m.Observe(want)
 	w := get(m, "/status")
 	var got status.Status

@@ -81,7 +81,7 @@ func (s Source) openWith(joins bool, stderr io.Writer) (Begun, error) {
 // fitToNode makes the configuration the node's, and tells why no agent could start with it. It
 // calls neither the cloud nor the API server.
 func fitToNode(conf *agentconf.Config, joins bool, log *slog.Logger) (cloud.Cloud, error) {
-	if err := node.Settle(&conf.Settings, conf.AnyFirewall); err != nil {
+	if err := node.ChooseFirewall(&conf.Settings, conf.AnyFirewall); err != nil {
 		return nil, &cli.NodeError{Err: err}
 	}
 	client, err := clouds.Open(*conf, log)

@@ -14,21 +14,15 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/pkg/status"
 	"github.com/enipool/enipool/plugins/enipool-agent/cli"
 )
 
 // removing is how long whoever removes a folder may need from its first file on.
 const removing = 100 * time.Millisecond
 
-const (
-	// lookTime is how often the agent looks at a folder that it can't watch.
-	lookTime = time.Second
-
-	// watchedTime is how often it looks at the folder of the node cache besides what it hears of it: not
-	// everything that takes the folder away is told. It may be mounted over, or somebody may stand in it when it
-	// is removed. With a look each second an idle agent took 0.02 % of a core more.
-	watchedTime = 5 * time.Second
-)
+// lookTime is how often the agent looks at a folder that it can't watch.
+const lookTime = time.Second
 
 // Keeper keeps the folder of the node cache the agent's: when the folder or a lock in it
 // is removed, moved or covered by a mount it makes the folder again, takes the locks again
@@ -37,7 +31,7 @@ type Keeper struct {
 	cache nodecache.Cache
 	locks *Locks
 	log   *slog.Logger
-	wake  chan struct{} // the loop, when cache, waiters or the folder changed
+	wake  chan struct{} // the loop, when cache, pending ADDs or the folder changed
 
 	watch   *nodecache.Watch // nil: the folder can't be watched
 	watched *os.File         // the folder that watch is on: open, its number is no other folder's
@@ -65,7 +59,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 			return nil
 		case <-events:
 			wakes = true
-		case <-time.After(k.nextLook()):
+		case <-time.After(k.nextLook(nodecache.SinceBoot())):
 		}
 		lost, err := k.restoreLost(ctx)
 		if err != nil {
@@ -78,16 +72,17 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// nextLook is how long it rests when it hears nothing. What failed, and what may be over soon, it looks at
-// more often.
-func (k *Keeper) nextLook() time.Duration {
+// nextLook is how long it rests when it hears nothing. It looks at a folder that it watches too, with each sign
+// of life: not everything that takes the folder away is told. It may be mounted over, or somebody may stand in
+// it when it is removed. What failed, and what may be over soon, it looks at more often.
+func (k *Keeper) nextLook(now time.Duration) time.Duration {
 	if k.watch == nil || k.lost || k.said != "" || k.refused != "" {
 		return lookTime
 	}
-	return watchedTime
+	return status.UntilBeat(now)
 }
 
-// Changed wakes the loop when the cache, the waiters or the folder changed.
+// Changed wakes the loop when the cache, the pending ADDs or the folder changed.
 func (k *Keeper) Changed() <-chan struct{} { return k.wake }
 
 func (k *Keeper) wakeLoop() {

@@ -153,13 +153,13 @@ func TestTheFolderIsLookedAtOftenWhileSomethingIsWrongWithIt(t *testing.T) {
 		k    Keeper
 		want time.Duration
 	}{
-		"watched":             {Keeper{watch: watch}, watchedTime},
+		"watched":             {Keeper{watch: watch}, 7 * time.Second},
 		"not watched":         {Keeper{}, lookTime},
 		"files can't be made": {Keeper{watch: watch, said: "no space left on device"}, lookTime},
 		"something was lost":  {Keeper{watch: watch, lost: true}, lookTime},
 		"mounted read-only":   {Keeper{watch: watch, refused: "mounted read-only"}, lookTime},
 	} {
-		if got := tt.k.nextLook(); got != tt.want {
+		if got := tt.k.nextLook(63 * time.Second); got != tt.want {
 			t.Errorf("%s: it looks again in %s, want %s", name, got, tt.want)
 		}
 	}

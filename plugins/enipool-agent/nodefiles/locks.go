@@ -12,21 +12,21 @@ import (
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/filelock"
 	"github.com/enipool/enipool/pkg/nodecache"
-	"github.com/gofrs/flock"
+	"golang.org/x/sys/unix"
 )
 
 // Locks keep a second agent off the node: two would work against each other. Each
 // of the two files must be one agent's.
 type Locks struct {
 	paths []string
-	held  map[string]*flock.Flock
+	held  map[string]*os.File
 }
 
 // NewLocks returns the locks of the agent with that configuration, none of them taken.
 func NewLocks(conf agentconf.Config) *Locks {
 	return &Locks{
 		paths: []string{nodecache.Cache{Path: conf.Cache}.AgentLock(), conf.State + ".lock"},
-		held:  map[string]*flock.Flock{},
+		held:  map[string]*os.File{},
 	}
 }
 
@@ -39,17 +39,25 @@ func (n *Locks) TakeAll() error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return fmt.Errorf("%w; the keys cache and state say where the agent's files are", err)
 		}
-		l := flock.New(path, flock.SetPermissions(0o600))
-		switch free, err := l.TryLock(); {
-		case err != nil:
+		l, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := filelock.TakeAlone(int(l.Fd()), probed); err != nil {
+			_ = l.Close()
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				return &otherAgentError{filelock.HolderOf(path), path}
+			}
 			return fmt.Errorf("lock %s: %w", path, err)
-		case !free:
-			return &otherAgentError{filelock.HolderOf(path), path}
 		}
 		n.held[path] = l
 	}
 	return nil
 }
+
+// probed is for how long enipoolctl and ADDs, which ask whether an agent runs, may keep one from
+// its lock: each shares it for less than a millisecond.
+const probed = 2 * time.Second
 
 // takeover is how often it is tried to take what another agent still has.
 const takeover = 500 * time.Millisecond
@@ -84,7 +92,8 @@ func (n *Locks) ReleaseAll() {
 }
 
 func (n *Locks) unlockPath(path string) {
-	_ = n.held[path].Unlock()
+	_ = unix.Flock(int(n.held[path].Fd()), unix.LOCK_UN) // a program that is being started may have the file too
+	_ = n.held[path].Close()
 	delete(n.held, path)
 }
 

@@ -12,7 +12,7 @@ import (
 // wait ends wakes the loop.
 func CountWaits(cache nodecache.Cache, metrics *web.Metrics, log *slog.Logger, wants wantsFunc) wantsFunc {
 	said := ""
-	return func(now time.Duration) ([]nodecache.Waiter, error) {
+	return func(now time.Duration) ([]nodecache.PendingADD, error) {
 		list, err := cache.TakeWaits()
 		for _, w := range list {
 			metrics.Waited(string(w.Outcome), w.Took)
@@ -29,4 +29,4 @@ func CountWaits(cache nodecache.Cache, metrics *web.Metrics, log *slog.Logger, w
 }
 
 // wantsFunc returns the ADDs that wait.
-type wantsFunc = func(now time.Duration) ([]nodecache.Waiter, error)
+type wantsFunc = func(now time.Duration) ([]nodecache.PendingADD, error)

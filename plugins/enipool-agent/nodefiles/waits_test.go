@@ -26,7 +26,7 @@ func TestWaitsOfAddsAreCountedByOutcome(t *testing.T) {
 	}
 	metrics := web.New("v1")
 	var log strings.Builder
-	wants := CountWaits(cache, metrics, slog.New(slog.NewTextHandler(&log, nil)), cache.Waiters)
+	wants := CountWaits(cache, metrics, slog.New(slog.NewTextHandler(&log, nil)), cache.PendingADDs)
 	for range 2 {
 		if list, err := wants(0); len(list) > 0 || err != nil {
 			t.Errorf("%v, %v", list, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
@@ -27,7 +29,19 @@ const EpochKey = "enipool.io/epoch"
 const (
 	renewDeadline = 10 * time.Second
 	retryPeriod   = 2 * time.Second
+	// requestLimit leaves time for another try: after an unanswered renewal the leader may send nothing for a while, and still leads.
+	requestLimit = 3 * time.Second
 )
+
+// LeaseConfig returns how the lease is written: by requests that end soon, at a rate and on a connection of its own, so that the writes of
+// thousands of nodes do not hold up a renewal.
+func LeaseConfig(c *rest.Config) *rest.Config {
+	own := rest.CopyConfig(c)
+	own.Timeout, own.QPS, own.Burst = requestLimit, 20, 40
+	// What differs in its dialer has another connection: all others share one.
+	own.Dial = (&net.Dialer{Timeout: requestLimit, KeepAlive: 30 * time.Second}).DialContext
+	return own
+}
 
 // Election decides which of several operators leads.
 type Election struct {
@@ -39,8 +53,8 @@ type Election struct {
 	Log       *slog.Logger
 }
 
-// Run waits for the lease and leads with it, again and again until ctx ends. lead ends with its context, and the lease
-// is not given to another before lead has returned. An error of lead gives the lease to another for once.
+// Run waits for the lease and leads with it, again and again until ctx ends. lead ends with its context, at once with
+// Lead.Held, and the lease is not given to another before lead has returned. An error of lead gives the lease to another for once.
 func (e Election) Run(ctx context.Context, lead func(context.Context, operator.Lead) error) error {
 	for ctx.Err() == nil {
 		if err := e.leadOnce(ctx, lead); err != nil {
@@ -69,10 +83,10 @@ func (e Election) leadOnce(ctx context.Context, lead func(context.Context, opera
 			OnStartedLeading: func(leading context.Context) {
 				defer drop()
 				leads.Store(true)
-				leading, cancel := context.WithCancel(leading)
+				may, cancel := context.WithCancel(leading)
 				defer cancel()
 				defer context.AfterFunc(ctx, cancel)()
-				ended <- e.leadWith(leading, lock, lead)
+				ended <- e.leadWith(may, leading, lock, lead)
 			},
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(who string) {
@@ -104,15 +118,15 @@ func (e Election) leadOnce(ctx context.Context, lead func(context.Context, opera
 	return err
 }
 
-// leadWith leads with the lease as it is now.
-func (e Election) leadWith(ctx context.Context, lock *renewals, lead func(context.Context, operator.Lead) error) error {
+// leadWith leads with the lease as it is now, for as long as ctx says; the lease is held for as long as held does.
+func (e Election) leadWith(ctx, held context.Context, lock *renewals, lead func(context.Context, operator.Lead) error) error {
 	lease, err := e.own(ctx)
 	if err != nil {
 		return err
 	}
 	epoch, _ := strconv.ParseInt(lease.Annotations[EpochKey], 10, 64) // none, or what no operator has written: the statuses tell too
 	e.Log.Info("this operator leads", "identity", e.Identity)
-	return lead(ctx, operator.Lead{Epoch: epoch, Acquired: time.Now(), Renewed: lock.last, Number: e.number})
+	return lead(ctx, operator.Lead{Epoch: epoch, Acquired: time.Now(), Renewed: lock.last, Number: e.number, Held: held})
 }
 
 // own returns the lease, if this operator has it.
@@ -144,19 +158,22 @@ func (e Election) number(ctx context.Context, epoch int64) error {
 	}
 }
 
-// resign lets another operator lead at once.
+// resign lets another operator lead at once. Between reading and writing somebody may annotate the lease: it is read again then.
 func (e Election) resign(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, retryPeriod)
+	ctx, cancel := context.WithTimeout(ctx, renewDeadline)
 	defer cancel()
-	lease, err := e.own(ctx)
-	if err != nil {
-		return err
+	for {
+		lease, err := e.own(ctx)
+		if err != nil {
+			return err
+		}
+		nobody, second := "", int32(1)
+		now := metav1.NowMicro()
+		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime, lease.Spec.AcquireTime = &nobody, &second, &now, &now
+		if _, err = e.Client.Leases(e.Namespace).Update(ctx, lease, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+			return err
+		}
 	}
-	nobody, second := "", int32(1)
-	now := metav1.NowMicro()
-	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime, lease.Spec.AcquireTime = &nobody, &second, &now, &now
-	_, err = e.Client.Leases(e.Namespace).Update(ctx, lease, metav1.UpdateOptions{})
-	return err
 }
 
 // renewals notes when each renewal that was done had been sent: the lease lasts from then on at least, whatever clock

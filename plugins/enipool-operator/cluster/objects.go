@@ -33,6 +33,7 @@ type Objects struct {
 	scheme *runtime.Scheme
 	client client.Client // without a cache
 	log    *slog.Logger
+	silent *silence
 }
 
 // New prepares all that the methods need. It does not call the API server.
@@ -47,7 +48,7 @@ func New(config *rest.Config, log *slog.Logger) (*Objects, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare to talk to the API server: %w", err)
 	}
-	return &Objects{config, scheme, c, log}, nil
+	return &Objects{config, scheme, c, log, &silence{}}, nil
 }
 
 // ReadAll implements operator.Objects.
@@ -100,6 +101,9 @@ const again = 2 * time.Second
 func (o *Objects) Watch(ctx context.Context, tell func(operator.Event)) {
 	for said := ""; ctx.Err() == nil; {
 		err := o.watchOnce(ctx, tell)
+		if err != nil {
+			o.silent.note(time.Now(), err)
+		}
 		if err != nil && ctx.Err() == nil && err.Error() != said {
 			said = err.Error()
 			o.log.Error("objects can't be watched; it is tried again", "error", explain(err))
@@ -111,9 +115,16 @@ func (o *Objects) Watch(ctx context.Context, tell func(operator.Event)) {
 	}
 }
 
+// Silent implements operator.Watcher.
+func (o *Objects) Silent() (since time.Time, why error) { return o.silent.since(time.Now()) }
+
 // watchOnce watches until ctx ends, or returns why it can't begin. Once begun it copes with what happens by itself.
 func (o *Objects) watchOnce(ctx context.Context, tell func(operator.Event)) error {
-	watched, err := cache.New(o.config, cache.Options{Scheme: o.scheme, DefaultTransform: cache.TransformStripManagedFields(),
+	failed := func(ctx context.Context, r *toolscache.Reflector, err error) {
+		o.silent.note(time.Now(), err)
+		toolscache.DefaultWatchErrorHandler(ctx, r, err)
+	}
+	watched, err := cache.New(o.config, cache.Options{Scheme: o.scheme, DefaultTransform: cache.TransformStripManagedFields(), DefaultWatchErrorHandler: failed,
 		ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: stripNode}}})
 	if err != nil {
 		return err

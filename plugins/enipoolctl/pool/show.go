@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -19,7 +18,6 @@ import (
 	"github.com/enipool/enipool/pkg/status"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
 func showCommand(cache *nodecache.Cache) *cobra.Command {
@@ -73,14 +71,15 @@ pool in agent.yaml:
 				defer tellWaits(*cache, cmd.ErrOrStderr())()
 				return show()
 			}
-			return watchCache(cmd.Context(), cache, cmd.OutOrStdout(), show)
+			w := cacheWatch{cache: *cache, screen: screenOf(cmd.OutOrStdout()), errOut: cmd.ErrOrStderr(), show: show}
+			return w.run(cmd.Context())
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, wide, json or yaml")
 	cmd.Flags().StringVar(&file.Path, "status", "", "the agent's status file; default: agent.status.json beside the node cache")
 	_ = cmd.MarkFlagFilename("status", "json")
 	addPortFlag(cmd, &port)
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show again after each change, until interrupted")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show again after each change, until interrupted; wait for a node cache that does not exist yet")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -181,36 +180,4 @@ func printAddresses(out io.Writer, report node.Report, wide bool) error {
 		fmt.Fprintf(table, "host ports and limits of a pod are not known: %s\n", u)
 	}
 	return table.Flush()
-}
-
-// watchCache calls show now, after each change of the cache and every second for
-// the times in it. On a terminal each picture replaces the one before.
-func watchCache(ctx context.Context, cache *nodecache.Cache, out io.Writer, show func() error) error {
-	watch, err := cache.Watch()
-	if err != nil {
-		return err
-	}
-	defer watch.Close()
-	f, _ := out.(*os.File)
-	screen := f != nil && term.IsTerminal(int(f.Fd()))
-	tick := make(<-chan time.Time)
-	if screen {
-		ticker := time.NewTicker(time.Second)
-		defer ticker.Stop()
-		tick = ticker.C
-	}
-	for {
-		if screen {
-			fmt.Fprint(out, "\x1b[H\x1b[2J")
-		}
-		if err := show(); err != nil {
-			return err
-		}
-		select {
-		case <-watch.C:
-		case <-tick:
-		case <-ctx.Done():
-			return nil
-		}
-	}
 }

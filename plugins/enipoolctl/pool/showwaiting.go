@@ -25,7 +25,7 @@ type waitingPod struct {
 // says only how many there are.
 func readWaiting(cache *nodecache.Cache) ([]waitingPod, error) {
 	now := nodecache.SinceBoot()
-	pending, err := cache.Waiters(now)
+	pending, err := cache.PendingADDs(now)
 	if err != nil {
 		return nil, err
 	}

@@ -36,9 +36,9 @@ func (b batchBody) family() eni.Family {
 	return eni.IPv4
 }
 
-// wish is what the addresses are to the account.
-func wish(texts []string, count int, f eni.Family) (sim.Wish, error) {
-	var w sim.Wish
+// requestOf is what the addresses are to the account.
+func requestOf(texts []string, count int, f eni.Family) (sim.AddressRequest, error) {
+	var w sim.AddressRequest
 	if len(texts)+count < 1 || len(texts)+count > batch || count < 0 {
 		return w, invalid("1 to %d addresses a call", batch)
 	}
@@ -63,7 +63,7 @@ func wish(texts []string, count int, f eni.Family) (sim.Wish, error) {
 	return w, nil
 }
 
-// texts are the addresses that came of a wish.
+// texts are the addresses that came of a request.
 func texts(g sim.Got) []string {
 	list := []string{}
 	for _, a := range append(g.V4, g.V6...) {
@@ -77,20 +77,27 @@ func batchAddPrivateIP(_ *Endpoint, r *request) (effect, error) {
 	if err := r.read(&b); err != nil {
 		return nil, err
 	}
-	w, err := wish(b.Addresses, b.Count, b.family())
-	return func(tx *sim.Tx) (any, error) {
-		i, err := find(tx, r.id)
-		if err != nil {
-			return nil, err
-		}
-		got, err := tx.Assign(i.ID, w)
-		if err != nil {
-			return nil, err
-		}
+	w, err := requestOf(b.Addresses, b.Count, b.family())
+	return assigns(r.id, w, func(got sim.Got) any {
 		return struct {
 			Addresses []string `json:"privateIpAddresses"`
-		}{texts(got)}, nil
-	}, err
+		}{texts(got)}
+	}), err
+}
+
+// assigns is the effect that assigns addresses to the ENI, with the answer about those that it got.
+func assigns(id string, asked sim.AddressRequest, answer func(sim.Got) any) effect {
+	return func(tx *sim.Tx) (any, error) {
+		i, err := find(tx, id)
+		if err != nil {
+			return nil, err
+		}
+		got, err := tx.Assign(i.ID, asked)
+		if err != nil {
+			return nil, err
+		}
+		return answer(got), nil
+	}
 }
 
 func addPrivateIP(_ *Endpoint, r *request) (effect, error) {
@@ -105,20 +112,12 @@ func addPrivateIP(_ *Endpoint, r *request) (effect, error) {
 	if b.Address == "" {
 		named, count = nil, 1
 	}
-	w, err := wish(named, count, batchBody{V6: b.V6}.family())
-	return func(tx *sim.Tx) (any, error) {
-		i, err := find(tx, r.id)
-		if err != nil {
-			return nil, err
-		}
-		got, err := tx.Assign(i.ID, w)
-		if err != nil {
-			return nil, err
-		}
+	w, err := requestOf(named, count, batchBody{V6: b.V6}.family())
+	return assigns(r.id, w, func(got sim.Got) any {
 		return struct {
 			Address string `json:"privateIpAddress"`
-		}{texts(got)[0]}, nil
-	}, err
+		}{texts(got)[0]}
+	}), err
 }
 
 // gone are addresses to take.

@@ -9,7 +9,7 @@ import (
 
 var nameFormat = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_/.-]{0,64}$`)
 
-// createBody is a wish for an ENI.
+// createBody asks for an ENI.
 type createBody struct {
 	Name        string    `json:"name"`
 	Subnet      string    `json:"subnetId"`
@@ -35,8 +35,8 @@ func (b createBody) check() error {
 	return nil
 }
 
-// wish is what the body is to the account.
-func (b createBody) wish() (sim.Create, error) {
+// request is what the body is to the account.
+func (b createBody) request() (sim.Create, error) {
 	c := sim.Create{Subnet: b.Subnet, Name: b.Name, Description: b.Description, Groups: append(b.Groups, b.Enterprises...),
 		Tags: map[string]string{}}
 	for _, t := range b.Tags {
@@ -83,7 +83,7 @@ func createENI(_ *Endpoint, r *request) (effect, error) {
 	if err := b.check(); err != nil {
 		return nil, err
 	}
-	c, err := b.wish()
+	c, err := b.request()
 	return func(tx *sim.Tx) (any, error) {
 		i, err := tx.Create(c)
 		if err != nil {

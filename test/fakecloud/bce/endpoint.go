@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/test/fakecloud"
 )
 
 // Options are what an endpoint is like. The zero Options are one that lets
@@ -118,8 +119,7 @@ func (e *Endpoint) requestID() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.requests++
-	sum := sha256.Sum256(fmt.Append(nil, "request ", e.requests))
-	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+	return fakecloud.RequestID(e.requests)
 }
 
 // stamp sets the headers that every answer has.

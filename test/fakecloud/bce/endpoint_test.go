@@ -63,12 +63,12 @@ func do(t testing.TB, method, url, body string) (status int, answer string) {
 	return resp.StatusCode, string(text)
 }
 
-const wished = `{"name":"n","subnetId":"sbn-a","securityGroupIds":["g-1"],"privateIpSet":[{"primary":true,"privateIpAddress":""}]}`
+const asked = `{"name":"n","subnetId":"sbn-a","securityGroupIds":["g-1"],"privateIpSet":[{"primary":true,"privateIpAddress":""}]}`
 
 // create makes an ENI and returns its id.
 func create(t testing.TB, url, token string) string {
 	t.Helper()
-	status, answer := do(t, "POST", url+"/v1/eni?clientToken="+token, wished)
+	status, answer := do(t, "POST", url+"/v1/eni?clientToken="+token, asked)
 	var a struct{ EniID string }
 	if err := json.Unmarshal([]byte(answer), &a); err != nil || status != http.StatusOK || a.EniID == "" {
 		t.Fatalf("create: %d %s", status, answer)
@@ -164,11 +164,11 @@ func TestAClientTokenMakesOneENI(t *testing.T) {
 	if first != again || first == other {
 		t.Errorf("tokens t, t, u made %s, %s, %s", first, again, other)
 	}
-	status, answer := do(t, "POST", url+"/v1/eni?clientToken=t", strings.Replace(wished, `"n"`, `"m"`, 1))
+	status, answer := do(t, "POST", url+"/v1/eni?clientToken=t", strings.Replace(asked, `"n"`, `"m"`, 1))
 	if status != http.StatusForbidden || !strings.Contains(answer, "IdempotentParameterMismatch") {
 		t.Errorf("the token with another body: %d %s", status, answer)
 	}
-	if status, answer := do(t, "POST", url+"/v1/eni?clientToken="+strings.Repeat("x", 65), wished); status != http.StatusBadRequest {
+	if status, answer := do(t, "POST", url+"/v1/eni?clientToken="+strings.Repeat("x", 65), asked); status != http.StatusBadRequest {
 		t.Errorf("a token of 65: %d %s", status, answer)
 	}
 	a, _, url := open(t, Options{NoTokens: true})
@@ -288,20 +288,20 @@ func TestACallTakesTenAddressesAndAnENIWhatItsInstanceAllows(t *testing.T) {
 func TestWrongCreationsAreRefused(t *testing.T) {
 	_, _, url := open(t, Options{})
 	for name, body := range map[string]string{
-		"no name":            strings.Replace(wished, `"n"`, `""`, 1),
-		"a name of digits":   strings.Replace(wished, `"n"`, `"1"`, 1),
+		"no name":            strings.Replace(asked, `"n"`, `""`, 1),
+		"a name of digits":   strings.Replace(asked, `"n"`, `"1"`, 1),
 		"no address":         `{"name":"n","subnetId":"sbn-a","securityGroupIds":["g-1"],"privateIpSet":[]}`,
-		"no primary":         strings.Replace(wished, `true`, `false`, 1),
-		"no security group":  strings.Replace(wished, `["g-1"]`, `[]`, 1),
-		"groups of two":      strings.Replace(wished, `"subnetId"`, `"enterpriseSecurityGroupIds":["esg-1"],"subnetId"`, 1),
-		"a long description": strings.Replace(wished, `"name"`, `"description":"`+strings.Repeat("x", 201)+`","name"`, 1),
-		"a primary of IPv6":  strings.Replace(wished, `"name"`, `"ipv6PrivateIpSet":[{"primary":true}],"name"`, 1),
+		"no primary":         strings.Replace(asked, `true`, `false`, 1),
+		"no security group":  strings.Replace(asked, `["g-1"]`, `[]`, 1),
+		"groups of two":      strings.Replace(asked, `"subnetId"`, `"enterpriseSecurityGroupIds":["esg-1"],"subnetId"`, 1),
+		"a long description": strings.Replace(asked, `"name"`, `"description":"`+strings.Repeat("x", 201)+`","name"`, 1),
+		"a primary of IPv6":  strings.Replace(asked, `"name"`, `"ipv6PrivateIpSet":[{"primary":true}],"name"`, 1),
 	} {
 		if status, answer := do(t, "POST", url+"/v1/eni", body); status != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", name, status, answer)
 		}
 	}
-	if status, answer := do(t, "POST", url+"/v1/eni", strings.Replace(wished, "sbn-a", "sbn-x", 1)); status != http.StatusNotFound {
+	if status, answer := do(t, "POST", url+"/v1/eni", strings.Replace(asked, "sbn-a", "sbn-x", 1)); status != http.StatusNotFound {
 		t.Errorf("no such subnet: %d %s", status, answer)
 	}
 	if status, answer := do(t, "GET", url+"/v1/nothing", ""); status != http.StatusBadRequest || !strings.Contains(answer, "InvalidURI") {
@@ -387,7 +387,7 @@ func TestFaultsReachTheCaller(t *testing.T) {
 }
 
 func FuzzHandlerSurvives(f *testing.F) {
-	f.Add("POST", "/v1/eni?clientToken=t", []byte(wished))
+	f.Add("POST", "/v1/eni?clientToken=t", []byte(asked))
 	f.Add("PUT", "/v1/eni/eni-1?attach", []byte(`{"instanceId":"i-1"}`))
 	f.Add("GET", "/v1/eni?vpcId=v&marker=x&maxKeys=7", []byte{})
 	f.Add("PUT", "/v2/instance/batchAddIp", []byte(`{"instanceId":"i-1","secondaryPrivateIpAddressCount":-1}`))

@@ -167,7 +167,7 @@ func instanceBatchAddIP(_ *Endpoint, r *request) (effect, error) {
 	if b.V6 {
 		f = eni.IPv6
 	}
-	w, err := wish(b.IPs, b.Count, f)
+	w, err := requestOf(b.IPs, b.Count, f)
 	return func(tx *sim.Tx) (any, error) {
 		_, _, i, err := ofKind(tx, r, b.Instance)
 		if err != nil {

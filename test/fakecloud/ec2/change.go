@@ -37,7 +37,7 @@ func createNetworkInterface(e *Endpoint, q *query) effect {
 	c.V6, c.CountV6, c.BlocksV6 = q.addrs("Ipv6Addresses", ".Ipv6Address"), q.number("Ipv6AddressCount", 0), q.number("Ipv6PrefixCount", 0)
 	c.Prefixes = append(q.prefixes("Ipv4Prefix", ".Ipv4Prefix"), q.prefixes("Ipv6Prefix", ".Ipv6Prefix")...)
 	c.First6 = q.bool("EnablePrimaryIpv6")
-	q.oneKind(c.Wish)
+	q.oneKind(c.AddressRequest)
 	token := q.token
 	return func(tx *sim.Tx) (any, error) {
 		if e.o.Quirks.NoPrefixes {
@@ -70,8 +70,8 @@ func (q *query) firstAddresses() (primary netip.Addr, others []netip.Addr) {
 	return primary, others
 }
 
-// oneKind refuses a wish for IPv4 addresses by several ways, and the same of IPv6.
-func (q *query) oneKind(w sim.Wish) {
+// oneKind refuses a request for IPv4 addresses by several ways, and the same of IPv6.
+func (q *query) oneKind(w sim.AddressRequest) {
 	named := [2]int{}
 	for _, p := range w.Prefixes {
 		if p.Addr().Is4() {
@@ -171,7 +171,7 @@ type addressOf struct {
 
 func assignPrivateIPAddresses(e *Endpoint, q *query) effect {
 	id := q.need("NetworkInterfaceId")
-	w := sim.Wish{V4: q.addrs("PrivateIpAddress", ""), CountV4: q.number("SecondaryPrivateIpAddressCount", 1),
+	w := sim.AddressRequest{V4: q.addrs("PrivateIpAddress", ""), CountV4: q.number("SecondaryPrivateIpAddressCount", 1),
 		Prefixes: q.prefixes("Ipv4Prefix", ""), BlocksV4: q.number("Ipv4PrefixCount", 1), Reassign: q.bool("AllowReassignment")}
 	q.something(w)
 	return func(tx *sim.Tx) (any, error) {
@@ -197,8 +197,8 @@ func assignPrivateIPAddresses(e *Endpoint, q *query) effect {
 	}
 }
 
-// something refuses a wish for nothing, and for the same by several ways.
-func (q *query) something(w sim.Wish) {
+// something refuses a request for nothing, and for the same by several ways.
+func (q *query) something(w sim.AddressRequest) {
 	q.oneKind(w)
 	if len(w.V4)+len(w.V6)+len(w.Prefixes)+w.CountV4+w.CountV6+w.BlocksV4+w.BlocksV6 == 0 {
 		q.fail("MissingParameter", "Either addresses or prefixes, or a number of them, must be specified")
@@ -212,7 +212,7 @@ func unassignPrivateIPAddresses(e *Endpoint, q *query) effect {
 	return func(tx *sim.Tx) (any, error) { return done{true}, malformed(tx.Unassign(id, g)) }
 }
 
-// named refuses a wish to unassign nothing.
+// named refuses a request to unassign nothing.
 func (q *query) named(g sim.Got) {
 	if len(g.V4)+len(g.V6)+len(g.Prefixes) == 0 {
 		q.fail("MissingParameter", "Either addresses or prefixes must be specified")
@@ -227,7 +227,7 @@ type assignedV6XML struct {
 
 func assignIPv6Addresses(e *Endpoint, q *query) effect {
 	id := q.need("NetworkInterfaceId")
-	w := sim.Wish{V6: q.addrs("Ipv6Addresses", ""), CountV6: q.number("Ipv6AddressCount", 1),
+	w := sim.AddressRequest{V6: q.addrs("Ipv6Addresses", ""), CountV6: q.number("Ipv6AddressCount", 1),
 		Prefixes: q.prefixes("Ipv6Prefix", ""), BlocksV6: q.number("Ipv6PrefixCount", 1)}
 	q.something(w)
 	return func(tx *sim.Tx) (any, error) {

@@ -79,9 +79,9 @@ func TestWhatTheOperatorTellsPeopleIsRead(t *testing.T) {
 // A part of a status would be taken for one of which the cloud has taken the rest.
 func TestAnObjectThatCantBeReadIsNone(t *testing.T) {
 	for want, n := range map[string]crd.NodeNetwork{
-		"10.0.0":        {Status: crd.NodeNetworkStatus{Releasing: []string{"10.0.0"}}},
-		"unknown state": {Status: crd.NodeNetworkStatus{ENIs: []crd.ENI{{ID: "eni-a", State: "Moving"}}}},
-		"handover":      {Spec: crd.NodeNetworkSpec{Handover: &crd.Handover{Release: []string{"ten"}}}},
+		"10.0.0":   {Status: crd.NodeNetworkStatus{Releasing: []string{"10.0.0"}}},
+		"ten":      {Status: crd.NodeNetworkStatus{ENIs: []crd.ENI{{ID: "eni-a", Addresses: []string{"ten"}}}}},
+		"handover": {Spec: crd.NodeNetworkSpec{Handover: &crd.Handover{Release: []string{"ten"}}}},
 	} {
 		if _, err := Object(&n); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)

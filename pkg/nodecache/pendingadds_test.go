@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func announce(t testing.TB, c Cache, o eni.Owner, until time.Duration) *Waiting {
+func announce(t testing.TB, c Cache, o eni.Owner, until time.Duration) *Announcement {
 	t.Helper()
 	w, err := c.Announce(o, until)
 	if err != nil {
@@ -26,10 +26,10 @@ func announce(t testing.TB, c Cache, o eni.Owner, until time.Duration) *Waiting 
 	return w
 }
 
-// waiting lists the containers of the waiters.
+// waiting lists the containers of the pending ADDs.
 func waiting(t testing.TB, c Cache, now time.Duration) string {
 	t.Helper()
-	list, err := c.Waiters(now)
+	list, err := c.PendingADDs(now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +43,8 @@ func waiting(t testing.TB, c Cache, now time.Duration) string {
 	return strings.Join(names, " ")
 }
 
-// waiterFile returns the path of the only waiter's file.
-func waiterFile(t testing.TB, c Cache) string {
+// pendingFile returns the path of the only pending ADD's file.
+func pendingFile(t testing.TB, c Cache) string {
 	t.Helper()
 	names := ls(t, c.pendingDir())
 	if len(names) != 1 {
@@ -53,7 +53,7 @@ func waiterFile(t testing.TB, c Cache) string {
 	return filepath.Join(c.pendingDir(), names[0])
 }
 
-func TestWaitersAreSeenUntilTheyAreDone(t *testing.T) {
+func TestPendingADDsAreSeenUntilTheyAreDone(t *testing.T) {
 	c := newCache(t, pool(1))
 	if got := waiting(t, c, 0); got != "" {
 		t.Errorf("nobody waits, but %s", got)
@@ -62,15 +62,15 @@ func TestWaitersAreSeenUntilTheyAreDone(t *testing.T) {
 	before := SinceBoot()
 	web := announce(t, c, owner("web"), until)
 	db := announce(t, c, owner("db"), until)
-	list, err := c.Waiters(SinceBoot())
+	list, err := c.PendingADDs(SinceBoot())
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	got := list[slices.IndexFunc(list, func(w Waiter) bool { return w.Owner.Container == "web" })]
+	got := list[slices.IndexFunc(list, func(w PendingADD) bool { return w.Owner.Container == "web" })]
 	if got.Since < before || got.Since > SinceBoot()+time.Millisecond || got.Until < until || got.Until > until+time.Millisecond {
 		t.Errorf("since %s until %s", got.Since, got.Until)
 	}
-	want := Waiter{Owner: eni.Owner{Key: key("web"), Namespace: "default", Pod: "web", UID: "u-web"}, PID: os.Getpid(), Since: got.Since, Until: got.Until}
+	want := PendingADD{Owner: eni.Owner{Key: key("web"), Namespace: "default", Pod: "web", UID: "u-web"}, PID: os.Getpid(), Since: got.Since, Until: got.Until}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -83,14 +83,14 @@ func TestWaitersAreSeenUntilTheyAreDone(t *testing.T) {
 	if got := ls(t, c.pendingDir()); len(got) != 0 {
 		t.Errorf("left over: %v", got)
 	}
-	var none *Waiting
+	var none *Announcement
 	none.Done()
 }
 
-func TestWhateverNamesAWaiterHasComeBack(t *testing.T) {
+func TestWhateverNamesAPendingADDHasComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := owners().Draw(t, "owner")
-		w := Waiter{Owner: eni.Owner{Key: o.Key, Namespace: o.Namespace, Pod: o.Pod, UID: o.UID}, PID: rapid.IntRange(0, 1<<22).Draw(t, "pid"),
+		w := PendingADD{Owner: eni.Owner{Key: o.Key, Namespace: o.Namespace, Pod: o.Pod, UID: o.UID}, PID: rapid.IntRange(0, 1<<22).Draw(t, "pid"),
 			Since: time.Duration(rapid.IntRange(0, 1<<40).Draw(t, "since")) * time.Millisecond,
 			Until: time.Duration(rapid.IntRange(0, 1<<40).Draw(t, "until")) * time.Millisecond, Failed: rapid.Bool().Draw(t, "failed")}
 		got, boot, ok := decodePending([]byte(w.encode("some-boot")))
@@ -100,7 +100,7 @@ func TestWhateverNamesAWaiterHasComeBack(t *testing.T) {
 	})
 }
 
-func TestTheWaiterInTheDesignIsReal(t *testing.T) {
+func TestThePendingADDInTheDesignIsReal(t *testing.T) {
 	_, text, _ := strings.Cut(string(bytesOf(t, "DESIGN.md")), "\n`"+pendingMagic)
 	line, _, _ := strings.Cut(pendingMagic+text, "`")
 	if w, boot, ok := decodePending([]byte(line + "\n")); !ok || w.encode(boot) != line+"\n" {
@@ -115,7 +115,7 @@ func TestAnADDThatFailedIsToldFromOneThatWaits(t *testing.T) {
 	if err := c.AnnounceFailed(owner("db"), until); err != nil {
 		t.Fatal(err)
 	}
-	list, err := c.Waiters(SinceBoot())
+	list, err := c.PendingADDs(SinceBoot())
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -162,10 +162,10 @@ func TestAPodThatTriesAgainCountsOnce(t *testing.T) {
 	}
 }
 
-// later makes the only waiter one that began a second ago.
+// later makes the only pending ADD one that began a second ago.
 func later(t *testing.T, c Cache) {
 	t.Helper()
-	path := waiterFile(t, c)
+	path := pendingFile(t, c)
 	boot, _ := BootID()
 	w, _, ok := decodePending(bytesOf(t, path))
 	if !ok {
@@ -175,7 +175,7 @@ func later(t *testing.T, c Cache) {
 	write(t, path, []byte(w.encode(boot)))
 }
 
-// A waiter that is killed leaves its file.
+// A pending ADD that is killed leaves its file.
 func TestWhatNobodyWaitsForAnyMoreIsRemoved(t *testing.T) {
 	now := SinceBoot()
 	damage := func(change func(string) string) func(*testing.T, string) {
@@ -222,7 +222,7 @@ func TestWhatNobodyWaitsForAnyMoreIsRemoved(t *testing.T) {
 			c := newCache(t, pool(1))
 			announce(t, c, owner("web"), now+time.Minute)
 			if tt.change != nil {
-				tt.change(t, waiterFile(t, c))
+				tt.change(t, pendingFile(t, c))
 			}
 			for range 2 {
 				if got := waiting(t, c, tt.now); got != tt.want {
@@ -243,10 +243,10 @@ func rename(t *testing.T, from, to string) {
 	}
 }
 
-func TestGarbageIsNoWaiter(t *testing.T) {
+func TestGarbageIsNoPendingADD(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		boot, at := "b", 1000*time.Hour
-		text := Waiter{Owner: owner("web"), PID: 7, Since: at, Until: at}.encode(boot)
+		text := PendingADD{Owner: owner("web"), PID: 7, Since: at, Until: at}.encode(boot)
 		i := rapid.IntRange(0, len(text)).Draw(t, "from")
 		j := rapid.IntRange(i, len(text)).Draw(t, "to")
 		damaged := text[:i] + rapid.StringMatching(`[ 0-9.w\n%-]{0,6}`).Draw(t, "by") + text[j:]
@@ -282,7 +282,7 @@ func TestAnAnnouncementThatCanNotBeWrittenSaysWhy(t *testing.T) {
 	if _, err := c.Announce(owner("web"), 0); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("no folder: %v", err)
 	}
-	if _, err := c.Waiters(0); !errors.Is(err, unix.ENOTDIR) {
+	if _, err := c.PendingADDs(0); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("no folder: %v", err)
 	}
 	if _, err := (Cache{Path: filepath.Join(t.TempDir(), "none", "node.cache")}).Announce(owner("web"), 0); !errors.Is(err, unix.ENOENT) {
@@ -307,7 +307,7 @@ func TestAFullDiskLeavesNoHalfAnnouncement(t *testing.T) {
 	}
 }
 
-// TestManyComeAndGoAtOnce: one who looks meanwhile sees whole waiters only.
+// TestManyComeAndGoAtOnce: one who looks meanwhile sees whole ones only.
 func TestManyComeAndGoAtOnce(t *testing.T) {
 	c := newCache(t, pool(1))
 	until := SinceBoot() + time.Hour
@@ -331,7 +331,7 @@ func TestManyComeAndGoAtOnce(t *testing.T) {
 			over = true
 		default:
 		}
-		list, err := c.Waiters(SinceBoot())
+		list, err := c.PendingADDs(SinceBoot())
 		if err != nil || len(list) > 8 {
 			t.Fatalf("%d wait, %v", len(list), err)
 		}

@@ -20,9 +20,9 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// Waiter is a pending ADD: it found no free address and waits for one, or it has failed and
+// PendingADD is a pending ADD: it found no free address and waits for one, or it has failed and
 // its runtime is about to try again.
-type Waiter struct {
+type PendingADD struct {
 	Owner eni.Owner     // what identifies the attachment and its pod; the rest is not kept
 	PID   int           // of the plugin
 	Since time.Duration // when it began, as time since boot
@@ -32,8 +32,8 @@ type Waiter struct {
 	Failed bool
 }
 
-// Waiting is the announcement of a pending ADD.
-type Waiting struct{ path, text string }
+// Announcement is that of a pending ADD.
+type Announcement struct{ path, text string }
 
 const (
 	// pendingMagic begins each file; its number is the version of the format.
@@ -54,19 +54,19 @@ func (c Cache) pendingDir() string { return c.Path + ".waiters" }
 
 // Announce tells the agent that an ADD waits for an address until then, a time since boot. If
 // the ADD is killed it counts until a second later.
-func (c Cache) Announce(owner eni.Owner, until time.Duration) (*Waiting, error) {
-	return c.announce(Waiter{Owner: owner, Until: until})
+func (c Cache) Announce(owner eni.Owner, until time.Duration) (*Announcement, error) {
+	return c.announce(PendingADD{Owner: owner, Until: until})
 }
 
 // AnnounceFailed tells the agent that an ADD has failed for want of an address, and that its
 // runtime tries again until then, a time since boot. It ends by itself.
 func (c Cache) AnnounceFailed(owner eni.Owner, until time.Duration) error {
-	_, err := c.announce(Waiter{Owner: owner, Until: until, Failed: true})
+	_, err := c.announce(PendingADD{Owner: owner, Until: until, Failed: true})
 	return err
 }
 
 // announce writes the file of a pending ADD that begins now.
-func (c Cache) announce(pending Waiter) (*Waiting, error) {
+func (c Cache) announce(pending PendingADD) (*Announcement, error) {
 	boot, err := BootID()
 	if err != nil {
 		return nil, err
@@ -85,12 +85,12 @@ func (c Cache) announce(pending Waiter) (*Waiting, error) {
 	if err := writeWhole(fmt.Sprintf("%s.%d%s", path, pending.PID, unfinished), path, text); err != nil {
 		return nil, fmt.Errorf("announce %s: %w", owner.Key, err)
 	}
-	return &Waiting{path, text}, nil
+	return &Announcement{path, text}, nil
 }
 
 // Done removes the announcement, unless a later one of the same attachment has replaced it. On
-// a nil Waiting it does nothing.
-func (w *Waiting) Done() {
+// a nil Announcement it does nothing.
+func (w *Announcement) Done() {
 	if w == nil {
 		return
 	}
@@ -99,11 +99,11 @@ func (w *Waiting) Done() {
 	}
 }
 
-// Waiters returns the pending ADDs at now, a time since boot, the longest waiting first. Each
+// PendingADDs returns the pending ADDs at now, a time since boot, the longest waiting first. Each
 // pod counts once for an interface of a network, however many sandboxes tried. Files that are
 // past their time, of another boot, or damaged are removed. With an error it returns those that
 // could be read too.
-func (c Cache) Waiters(now time.Duration) ([]Waiter, error) {
+func (c Cache) PendingADDs(now time.Duration) ([]PendingADD, error) {
 	entries, err := os.ReadDir(c.pendingDir())
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil, nil
@@ -113,7 +113,7 @@ func (c Cache) Waiters(now time.Duration) ([]Waiter, error) {
 		return nil, fmt.Errorf("read pending ADDs: %w", err)
 	}
 	var errs []error
-	live := map[string]Waiter{}
+	live := map[string]PendingADD{}
 	for _, e := range entries {
 		pending, ok, err := readPending(filepath.Join(c.pendingDir(), e.Name()), e, boot, now)
 		if ok && pending.Since >= live[pending.demand()].Since {
@@ -121,36 +121,36 @@ func (c Cache) Waiters(now time.Duration) ([]Waiter, error) {
 		}
 		errs = append(errs, err)
 	}
-	list := slices.SortedFunc(maps.Values(live), func(a, b Waiter) int {
+	list := slices.SortedFunc(maps.Values(live), func(a, b PendingADD) int {
 		return cmp.Or(cmp.Compare(a.Since, b.Since), strings.Compare(a.Owner.Key.String(), b.Owner.Key.String()))
 	})
 	return list, errors.Join(errs...)
 }
 
 // readPending reads one file of the folder, and removes it if its time is over.
-func readPending(path string, e fs.DirEntry, boot string, now time.Duration) (pending Waiter, ok bool, err error) {
+func readPending(path string, e fs.DirEntry, boot string, now time.Duration) (pending PendingADD, ok bool, err error) {
 	if !e.Type().IsRegular() {
-		return Waiter{}, false, nil // not enipool's; reading a FIFO would block
+		return PendingADD{}, false, nil // not enipool's; reading a FIFO would block
 	}
 	info, err := e.Info()
 	if err == nil && strings.HasSuffix(path, unfinished) {
 		if time.Since(info.ModTime()) > leftoverAge {
 			err = os.Remove(path)
 		}
-		return Waiter{}, false, ignoreGone(err)
+		return PendingADD{}, false, ignoreGone(err)
 	}
 	var text []byte
 	if err == nil && info.Size() <= maxPending {
 		text, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return Waiter{}, false, ignoreGone(err)
+		return PendingADD{}, false, ignoreGone(err)
 	}
 	pending, of, ok := decodePending(text)
 	if ok && of == boot && now <= pending.Until+pendingGrace {
 		return pending, true, nil
 	}
-	return Waiter{}, false, ignoreGone(os.Remove(path))
+	return PendingADD{}, false, ignoreGone(os.Remove(path))
 }
 
 // ignoreGone drops the error of a file that its ADD has removed meanwhile.
@@ -163,7 +163,7 @@ func ignoreGone(err error) error {
 
 // demand names what a pending ADD counts as: a kubelet that tries again makes a new sandbox,
 // and it is still one pod that needs one address.
-func (w Waiter) demand() string {
+func (w PendingADD) demand() string {
 	pod := "container " + w.Owner.Container
 	switch {
 	case w.Owner.UID != "":
@@ -175,7 +175,7 @@ func (w Waiter) demand() string {
 }
 
 // encode returns the pending ADD as the one line of its file.
-func (w Waiter) encode(boot string) string {
+func (w PendingADD) encode(boot string) string {
 	ms := func(d time.Duration) string {
 		n := (d + time.Millisecond - 1).Milliseconds()
 		return fmt.Sprintf("%d.%03d", n/1000, n%1000)
@@ -189,12 +189,12 @@ func (w Waiter) encode(boot string) string {
 }
 
 // decodePending is the inverse of encode, or false.
-func decodePending(text []byte) (pending Waiter, boot string, ok bool) {
+func decodePending(text []byte) (pending PendingADD, boot string, ok bool) {
 	text, whole := bytes.CutSuffix(text, []byte("\n"))
 	text, ours := bytes.CutPrefix(text, []byte(pendingMagic+" "))
 	fields := strings.Split(string(text), " ")
 	if !whole || !ours || len(fields) < 10 { // more is a newer writer's
-		return Waiter{}, "", false
+		return PendingADD{}, "", false
 	}
 	var err1, err2, err3 error
 	pending.Since, err1 = decodeSince([]byte(fields[1]))

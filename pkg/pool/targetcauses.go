@@ -2,10 +2,10 @@ package pool
 
 import "fmt"
 
-// Blockers returns why the node can't have target slots now, for status and logs:
+// TargetCauses returns why the node can't have target slots now, for status and logs:
 // what keeps each ENI from getting more, and why there is no new one. It returns
 // nothing when a plan gets there.
-func Blockers(c Config, s Snapshot, target int) []Cause {
+func TargetCauses(c Config, s Snapshot, target int) []Cause {
 	if len(s.Families) == 0 {
 		return []Cause{{Kind: CacheUnusable, Words: "the node's address families are not known"}}
 	}
@@ -26,7 +26,7 @@ func Blockers(c Config, s Snapshot, target int) []Cause {
 		}
 	}
 	for _, n := range l.nics {
-		list = append(list, n.blockers()...)
+		list = append(list, n.causes()...)
 	}
 	if why := l.noMoreENIs(); why != "" {
 		return append(list, Cause{Kind: ENILimit, Slots: l.short(), Words: why})
@@ -53,8 +53,8 @@ func (l *ledger) limitWords() string {
 	return fmt.Sprintf("demand needs %d slots and the node holds %d at most: %s", l.asked, l.most, by)
 }
 
-// blockers returns what keeps the ENI from its full number of slots.
-func (n *nic) blockers() (list []Cause) {
+// causes returns what keeps the ENI from its full number of slots.
+func (n *nic) causes() (list []Cause) {
 	told := func(k Kind, addresses int, format string, args ...any) {
 		list = append(list, Cause{Kind: k, Object: n.ID, Slots: addresses, Words: n.ID + fmt.Sprintf(format, args...)})
 	}

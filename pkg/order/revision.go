@@ -1,0 +1,47 @@
+package order
+
+import (
+	"math"
+	"time"
+)
+
+// MostSeen is the highest revision that a spec may say its node has seen. It stands in the object's schema too. No operator counts as far,
+// and from there on it still can: a number that somebody makes up can't stop it.
+const MostSeen = 1 << 52
+
+// NextRevision returns the revision of a changed status: above the one that it has, and above the one that the agent has seen.
+func NextRevision(v View) int64 {
+	last := max(v.Status.Revision, v.Spec.seen())
+	if last == math.MaxInt64 {
+		return last
+	}
+	return last + 1
+}
+
+// seen returns SeenRevision within what it can be.
+func (s Spec) seen() int64 { return min(max(s.SeenRevision, 0), MostSeen) }
+
+// IsBehind tells whether the status is older than one that its agent has seen (S5). Nothing is accepted, and nothing grows, until
+// the operator has described.
+func IsBehind(v View) bool { return v.Spec.seen() > v.Status.Revision }
+
+// Knows tells whether a describe that began then says enough of a node whose status is behind. The store of the objects was put back then,
+// and with it what was written of calls that may still be under way: they have to be over first.
+func (t *Term) Knows(v View, now, began Moment) bool {
+	if !IsBehind(v) {
+		t.behind = 0
+		return true
+	}
+	if t.behind == 0 {
+		t.behind = max(now.Mono, 1)
+	}
+	return began.Mono >= t.behind+t.Lease.Fence
+}
+
+// KnownFrom returns from when on a describe says enough of a node whose status is behind, 0 where it is not known to be.
+func (t *Term) KnownFrom() time.Duration {
+	if t.behind == 0 {
+		return 0
+	}
+	return t.behind + t.Lease.Fence
+}
