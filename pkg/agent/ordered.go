@@ -80,6 +80,7 @@ func (o *ordered) lookIfDue(ctx context.Context, now time.Duration) {
 		o.openIfDue(ctx, now)
 	}
 	o.view.operated, o.view.told = true, o.toldCauses(now)
+	o.status.AskedBack = o.newest.Reclaim
 }
 
 // isUsable tells whether the newest copy says what the node has: it is of this boot and not older than what the node cache
@@ -242,6 +243,9 @@ func (o *ordered) toldCauses(now time.Duration) (list []pool.Cause) {
 		list = append(list, pool.Cause{Kind: pool.OperatorSilent, Words: "no answer from the operator since " + since})
 	case !o.isUsable():
 		list = append(list, pool.Cause{Kind: pool.UnderWay, Words: "the operator has not taken over the node yet"})
+	}
+	if n := o.newest.Reclaim; n > 0 {
+		list = append(list, reclaimCause(n))
 	}
 	if err := o.Object.Wrong(); err != nil {
 		list = append(list, pool.Cause{Kind: pool.OperatorSilent, Words: fmt.Sprintf("the node's NodeNetwork can't be read: %v", err)})

@@ -101,12 +101,15 @@ func sameSpec(x, y order.Spec) bool {
 		slices.Equal(x.Held, y.Held) && slices.Equal(x.NoLink, y.NoLink) && slices.Equal(x.Idle, y.Idle) && x.Boot == y.Boot && x.SeenRevision == y.SeenRevision
 }
 
-// sameAsks tells the same of the rest.
+// sameAsks tells the same of the rest, but for the number of idle slots: that alone is worth a write seldom.
 func sameAsks(x, y order.Asks) bool {
 	h, g := x.Handover, y.Handover
-	if h == nil || g == nil {
-		return x.WaitingSince.Equal(y.WaitingSince) && h == g
+	if !x.WaitingSince.Equal(y.WaitingSince) || x.SeenReclaim != y.SeenReclaim {
+		return false
 	}
-	return x.WaitingSince.Equal(y.WaitingSince) && slices.Equal(h.Tokens, g.Tokens) && slices.Equal(h.Release, g.Release) &&
+	if h == nil || g == nil {
+		return h == g
+	}
+	return slices.Equal(h.Tokens, g.Tokens) && slices.Equal(h.Release, g.Release) &&
 		slices.Equal(h.ReleaseInterfaces, g.ReleaseInterfaces)
 }

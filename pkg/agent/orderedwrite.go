@@ -65,10 +65,15 @@ func (o *ordered) askIfDue(ctx context.Context, book *ipam.State, now time.Durat
 	} else if asks.WaitingSince.IsZero() {
 		asks.WaitingSince = o.Wall().Truncate(time.Second) // as the object has it
 	}
+	o.answerReclaim(k, &asks, now)
+	due := o.wroteAt + pace
 	if sameSpec(next, o.newest.Spec) && sameAsks(asks, o.newest.Asks) {
-		return
+		if !tellsIdle(o.newest.IdleSlots, asks.IdleSlots) {
+			return
+		}
+		due = o.wroteAt + idleEvery
 	}
-	if due := o.wroteAt + pace; next.Waiting == 0 && o.wroteAt > 0 && now < due {
+	if next.Waiting == 0 && o.wroteAt > 0 && now < due {
 		o.dueAt = due
 		return
 	}

@@ -72,7 +72,7 @@ func (a *Agent) size(snap pool.Snapshot, now time.Duration) {
 	}
 	o := a.demand.observation(a.conf.Pool.Most(snap.Limits, snap.Families, snap.MaxPods), a.conf.Pool.Most(snap.Limits, snap.Families, 0))
 	o.Primaries = carriers(snap, a.firstIndex())
-	a.spareAddresses(&o, sizing, snap, now)
+	a.supply.spare(&o, sizing, snap, now)
 	before := a.mem.Scale.Target
 	*a.mem.Scale, a.decision = sizing.Decide(*a.mem.Scale, now, o)
 	// The next agent takes the demand that is written down for that of all the time since. One that

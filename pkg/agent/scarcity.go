@@ -169,9 +169,7 @@ func (a *Agent) spareAddresses(o *scale.Observation, sizing scale.Config, s pool
 	if refused && a.view.inBlocks() {
 		return // what describes show tells little of blocks: whether others wait for some
 	}
-	if conf := a.conf.Pool; !a.exhausted && conf.Mode == pool.BestEffort { // what it may have too many goes step by step, too
-		a.mem.Scale.Target = max(a.mem.Scale.Target, min(o.Owned, a.mem.Scale.Target+conf.MaxAboveWatermark))
-	}
+	a.countAboveWatermark(o.Owned)
 	o.Keep = a.mem.Scale.Target
 	if comes(s) {
 		return
@@ -182,6 +180,13 @@ func (a *Agent) spareAddresses(o *scale.Observation, sizing scale.Config, s pool
 	if o.Releasing == 0 {
 		need := max(o.Demand, a.mem.Scale.Peak(heed(sizing, refused))) + sizing.ExhaustedSpare
 		o.Keep = keepAfter(full, o.Keep, o.Owned, need)
+	}
+}
+
+// countAboveWatermark makes part of the target what a node that has so many may have too many: it goes step by step, too.
+func (a *Agent) countAboveWatermark(owned int) {
+	if conf := a.conf.Pool; !a.exhausted && conf.Mode == pool.BestEffort {
+		a.mem.Scale.Target = max(a.mem.Scale.Target, min(owned, a.mem.Scale.Target+conf.MaxAboveWatermark))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/order"
 	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/scale"
 )
 
 // supply is where the node's addresses come from and where they go back to. The tick is the same
@@ -18,6 +19,8 @@ type supply interface {
 	lookIfDue(ctx context.Context, now time.Duration)
 	// follow brings the book in step with that, and returns it as it is then.
 	follow(ctx context.Context, book *ipam.State, now time.Duration) (*ipam.State, error)
+	// spare adds to an observation that others need what the node has, and how much it keeps.
+	spare(obs *scale.Observation, sizing scale.Config, s pool.Snapshot, now time.Duration)
 	// act does the steps of a plan, or begins them.
 	act(ctx context.Context, steps []pool.Step, now time.Duration) []error
 	// finish goes on with what is on its way back, and with what nobody waits for. earlier is what went wrong in the tick so far.
@@ -60,6 +63,10 @@ func (s self) follow(ctx context.Context, book *ipam.State, now time.Duration) (
 	}
 	s.endMade(book)
 	return s.learn(ctx, book, now)
+}
+
+func (s self) spare(obs *scale.Observation, sizing scale.Config, snap pool.Snapshot, now time.Duration) {
+	s.spareAddresses(obs, sizing, snap, now)
 }
 
 func (s self) act(ctx context.Context, steps []pool.Step, now time.Duration) (errs []error) {

@@ -63,6 +63,7 @@ type testNode struct {
 	hears     bool     // its kernel announces what others change
 	beat      func()
 	operator  *testOperator                       // it calls the cloud for the node, nil: the agent does
+	zone      *zone                               // whose operator does, nil: there is none
 	over      func(driver.Driver) driver.Driver   // what an engine works over, nil: the account's own
 	options   func(engine.Options) engine.Options // of engines, nil: as they are
 	w         *world
@@ -198,6 +199,9 @@ func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Clock: clock, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7+n.seed))}
 	if n.operator != nil {
 		parts.Object, parts.Boot = objectOf{n.operator, p}, n.operator.boot
+	}
+	if n.zone != nil {
+		parts.Object, parts.Boot = zoneObject{n.zone, p}, "boot-1"
 	}
 	if n.api != nil {
 		parts.Pods, parts.PodIPs, parts.Report, parts.Warn, parts.Clock = p.clusterPods, p.podIPs, p.report, p.warn, wallClock{clock, p.wall}

@@ -25,7 +25,7 @@ func (s *State) size(c Config, now time.Duration, o Observation) {
 	s.Next = 0
 	switch want = max(want, o.Used); {
 	case want == s.Capacity:
-	case s.Capacity < 0 || now-s.Told >= c.Grace:
+	case s.Capacity < 1 || now-s.Told >= c.Grace: // the first address is told at once
 		s.Capacity, s.Told = want, now
 	default:
 		s.Next = s.Told + c.Grace

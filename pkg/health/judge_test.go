@@ -96,6 +96,9 @@ func TestAReportComesAfterTheGraceAndGoesAfterTheQuietTime(t *testing.T) {
 			{100, without(full(0), func(o *Observation) { o.Usable, o.Cause = false, Cause{} }), CacheUnusable, 57}}},
 		{"an instance that carries no pods", []at{{0, Observation{Usable: true}, ok, 0}, {600, Observation{Usable: true}, ok, 0}}},
 		{"a subnet that is exhausted from the start", []at{{0, without(full(2), func(o *Observation) { o.Have, o.Used = 0, 0 }), ok, 57}, {30, without(full(2), func(o *Observation) { o.Have, o.Used = 0, 0 }), SubnetExhausted, 0}}},
+		{"the first address is told at once", []at{{0, without(full(2), func(o *Observation) { o.Have, o.Used = 0, 0 }), ok, 57}, {30, without(full(2), func(o *Observation) { o.Have, o.Used = 0, 0 }), SubnetExhausted, 0},
+			{31, without(full(1), func(o *Observation) { o.Have, o.Used = 1, 1 }), SubnetExhausted, 1}, {60, without(full(1), func(o *Observation) { o.Have, o.Used = 2, 1 }), SubnetExhausted, 1},
+			{61, without(full(1), func(o *Observation) { o.Have, o.Used = 2, 1 }), SubnetExhausted, 2}}},
 		{"the limit was lowered below what pods have", []at{{0, without(fine(), func(o *Observation) { o.Most = 3 }), ok, 5}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) { play(t, Default(), tt.steps) })

@@ -44,6 +44,7 @@ type keeper struct {
 	mu       sync.Mutex
 	want     *health.Report
 	withheld bool // the cluster is to know nothing of the node any more
+	network  *Network
 
 	own    *corev1.Node  // the node as our last write left it
 	done   health.Report // the last one that was written
@@ -63,6 +64,17 @@ func (k *keeper) report(r health.Report) {
 	k.mu.Lock()
 	changed := k.want == nil || *k.want != r
 	k.want = &r
+	k.mu.Unlock()
+	if changed {
+		signalChange(k.view.moved)
+	}
+}
+
+// reportNetwork says whether pods can have networks.
+func (k *keeper) reportNetwork(w Network) {
+	k.mu.Lock()
+	changed := k.network == nil || *k.network != w
+	k.network = &w
 	k.mu.Unlock()
 	if changed {
 		signalChange(k.view.moved)
@@ -207,6 +219,15 @@ func (k *keeper) statusPatch(node *corev1.Node, want health.Report) (patch statu
 	if is := conditionFor(want, was, now); !sameCondition(was, is) {
 		patch.Status.Conditions = []corev1.NodeCondition{is}
 	}
+	k.mu.Lock()
+	network := k.network
+	k.mu.Unlock()
+	if network != nil {
+		was := findCondition(node, NetworkReady)
+		if is := network.condition(was, now); !sameCondition(was, is) {
+			patch.Status.Conditions = append(patch.Status.Conditions, is)
+		}
+	}
 	if load, known := k.view.currentLoad(); known && want.Capacity >= 0 {
 		var n int
 		if n, due = k.room.numberToShow(now.Time, want.Capacity, load, node); !offersNumber(node, n) {
@@ -230,8 +251,10 @@ func (k *keeper) writePatches(ctx context.Context, node *corev1.Node, status sta
 			return nil
 		}
 		err := k.sendPatch(ctx, "status", types.StrategicMergePatchType, status, "status")
-		if err == nil && status.Status.Conditions != nil {
-			k.postCondition(node, status.Status.Conditions[0])
+		for _, is := range status.Status.Conditions {
+			if err == nil && is.Type == Condition {
+				k.postCondition(node, is)
+			}
 		}
 		return err
 	}

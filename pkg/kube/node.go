@@ -131,6 +131,13 @@ func (n *Node) Changed() <-chan struct{} { return n.view.changed }
 // there. It returns at once.
 func (n *Node) Report(r health.Report) { n.keeper.report(r) }
 
+// ReportNetwork says whether pods of the node can have networks of enipool, which Run brings to the node's condition NetworkReady and
+// keeps there. Before the first call that stays what it is, so that a start of the agent changes nothing. It returns at once.
+func (n *Node) ReportNetwork(w Network) { n.keeper.reportNetwork(w) }
+
+// Offers tells whether the Node object shows an address for a pod, as it is watched. Changed gets a value when it begins to.
+func (n *Node) Offers() bool { return n.view.offers() }
+
 // Withhold says whether the cluster is to know nothing of the node's addresses: then Run takes the
 // condition and the taint off the Node object, and what is reported shows only once that has ended. The
 // resource stays as it is: no pod that asks for an address would fit on the node without it. It

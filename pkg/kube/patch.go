@@ -16,6 +16,9 @@ import (
 const (
 	// Condition is True while pods of the node can't get addresses, like NetworkUnavailable.
 	Condition corev1.NodeConditionType = "EnipoolAddressesUnavailable"
+	// NetworkReady is True once pods of the node can get addresses: some were there, and the network configuration is
+	// where runtimes find it. That a node is full does not make it False: Condition tells that.
+	NetworkReady corev1.NodeConditionType = "enipool.io/NetworkReady"
 	// Taint is the key of the taint that keeps new pods off meanwhile. Its effect is
 	// NoSchedule: it never evicts a pod.
 	Taint = "enipool.io/addresses-unavailable"
@@ -41,6 +44,24 @@ func publishedNumber(capacity, silent, asked int) int { return max(capacity-sile
 func conditionFor(r health.Report, was corev1.NodeCondition, now metav1.Time) corev1.NodeCondition {
 	c := corev1.NodeCondition{Type: Condition, Status: corev1.ConditionFalse, Reason: r.Reason, Message: r.Message, LastHeartbeatTime: now, LastTransitionTime: now}
 	if r.Faulty {
+		c.Status = corev1.ConditionTrue
+	}
+	if c.Status == was.Status {
+		c.LastTransitionTime = was.LastTransitionTime
+	}
+	return c
+}
+
+// Network is whether pods of the node can have networks of enipool, and why.
+type Network struct {
+	Ready           bool
+	Reason, Message string
+}
+
+// condition returns the condition that says so, as it follows on the one that the node has.
+func (w Network) condition(was corev1.NodeCondition, now metav1.Time) corev1.NodeCondition {
+	c := corev1.NodeCondition{Type: NetworkReady, Status: corev1.ConditionFalse, Reason: w.Reason, Message: w.Message, LastHeartbeatTime: now, LastTransitionTime: now}
+	if w.Ready {
 		c.Status = corev1.ConditionTrue
 	}
 	if c.Status == was.Status {

@@ -18,6 +18,9 @@ const (
 	// seldom is how often the number is written where nobody is wronged by the old one,
 	// after the first few times.
 	seldom = 10 * time.Minute
+	// young is how long a node that has an address shows one at least: Karpenter takes a node as complete once it has seen
+	// more than none of what its pods ask for, and until then never replaces it.
+	young = time.Hour
 )
 
 // room decides when the number of addresses that a node shows is written again, because
@@ -28,6 +31,7 @@ type room struct {
 	known     bool
 	capacity  int // as reported
 	uncounted int // what the number takes off for pods that did not ask
+	least     int // that it is, whatever pods did not ask
 
 	over, under, far spell // it shows more room than there is, less, less than half of it
 	turns            *rate.Limiter
@@ -41,10 +45,16 @@ func (r *room) numberToShow(now time.Time, capacity int, needed load, node *core
 	if !r.known || capacity != r.capacity {
 		r.beginCapacity(capacity, needed, node)
 	}
-	shown, truth := publishedNumber(capacity, r.uncounted, needed.asked), publishedNumber(capacity, needed.silent, needed.asked)
+	r.least = 0
+	if left := node.CreationTimestamp.Add(young).Sub(now); capacity > 0 && left > 0 {
+		if r.least = 1; needed.silent >= capacity {
+			again = left
+		}
+	}
+	shown, truth := r.number(r.uncounted, needed.asked), r.number(needed.silent, needed.asked)
 	if shown > truth && needed.asked > 0 { // the next pod that asks is bound by it
 		r.setUncounted(needed.silent)
-		return truth, 0
+		return truth, again
 	}
 	r.over.note(shown > truth, needed.silent, now)
 	r.under.note(shown < truth, needed.silent, now)
@@ -68,6 +78,11 @@ func (r *room) numberToShow(now time.Time, capacity int, needed load, node *core
 		}
 	}
 	return shown, again
+}
+
+// number returns the number to show where so many pods did not ask and so many addresses were asked for.
+func (r *room) number(silent, asked int) int {
+	return max(publishedNumber(r.capacity, silent, asked), r.least)
 }
 
 // beginCapacity starts from a new capacity, which is a write of its own. An agent that follows on another one

@@ -90,15 +90,17 @@ func stripNode(in any) (any, error) {
 
 func strippedNode(n *corev1.Node) *corev1.Node {
 	out := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion},
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, CreationTimestamp: n.CreationTimestamp},
 		Spec:       corev1.NodeSpec{Taints: n.Spec.Taints},
 		Status: corev1.NodeStatus{
 			Capacity:    keepOnly(n.Status.Capacity, Resource),
 			Allocatable: keepOnly(n.Status.Allocatable, Resource, corev1.ResourcePods),
 		},
 	}
-	if c := conditionOf(n); c.Type != "" {
-		out.Status.Conditions = []corev1.NodeCondition{c}
+	for _, kind := range []corev1.NodeConditionType{Condition, NetworkReady} {
+		if c := findCondition(n, kind); c.Type != "" {
+			out.Status.Conditions = append(out.Status.Conditions, c)
+		}
 	}
 	return out
 }
@@ -113,10 +115,12 @@ func keepOnly(all corev1.ResourceList, names ...corev1.ResourceName) corev1.Reso
 	return kept
 }
 
-// conditionOf returns our condition of a node, an empty one if it has none.
-func conditionOf(n *corev1.Node) corev1.NodeCondition {
+// conditionOf returns the condition of a node that tells of a fault, an empty one if it has none.
+func conditionOf(n *corev1.Node) corev1.NodeCondition { return findCondition(n, Condition) }
+
+func findCondition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
 	for _, c := range n.Status.Conditions {
-		if c.Type == Condition {
+		if c.Type == kind {
 			return c
 		}
 	}

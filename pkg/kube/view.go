@@ -35,6 +35,7 @@ type view struct {
 	last    load
 	most    int    // pods that the node may hold, -1 if that is not known
 	version string // of the node, as it was told last
+	offered bool   // the node shows addresses for pods
 	past    bool   // the cluster has gone back to an earlier state of it since somebody asked
 }
 
@@ -140,12 +141,20 @@ func (v *view) nodeEvent(_, is *corev1.Node) {
 	v.mu.Lock()
 	v.past = v.past || older(is.ResourceVersion, v.version)
 	v.version = is.ResourceVersion
-	same := most == v.most
-	v.most = most
+	shown := is.Status.Allocatable[Resource]
+	same := most == v.most && v.offered == (shown.Value() > 0)
+	v.most, v.offered = most, shown.Value() > 0
 	v.mu.Unlock()
 	if !same {
 		v.signalAll()
 	}
+}
+
+// offers tells whether the node shows an address for a pod.
+func (v *view) offers() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.offered
 }
 
 // signalAll tells all who want to know that something changed.

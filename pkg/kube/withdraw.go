@@ -12,13 +12,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// withdrawal is the strategic merge patch that takes the condition and the resource
+// withdrawal is the strategic merge patch that takes the conditions and the resource
 // off a node's status, whether they are there or not. The resource goes and does not
 // become 0: a kubelet forgives pods that asked for what its node does not know.
 const withdrawal = `{"status":{"capacity":{"` + string(Resource) + `":null},"allocatable":{"` + string(Resource) + `":null},` +
-	`"conditions":[{"type":"` + string(Condition) + `","$patch":"delete"}]}}`
+	`"conditions":[{"type":"` + string(Condition) + `","$patch":"delete"},{"type":"` + string(NetworkReady) + `","$patch":"delete"}]}}`
 
-// noCondition is the one that takes off the condition alone.
+// noCondition is the one that takes off what tells of a fault alone: a node that can serve pods can do so without that.
 const noCondition = `{"status":{"conditions":[{"type":"` + string(Condition) + `","$patch":"delete"}]}}`
 
 // withdrawRetry is how long what failed waits before it is tried again.
@@ -84,8 +84,10 @@ func withdrawOnce(ctx context.Context, server api, name string) (removed []strin
 
 // shownOn names what of ours a node's status has.
 func shownOn(node *corev1.Node) (what []string) {
-	if conditionOf(node).Type != "" {
-		what = append(what, "condition "+string(Condition))
+	for _, kind := range []corev1.NodeConditionType{Condition, NetworkReady} {
+		if findCondition(node, kind).Type != "" {
+			what = append(what, "condition "+string(kind))
+		}
 	}
 	_, capacity := node.Status.Capacity[Resource]
 	if _, allocatable := node.Status.Allocatable[Resource]; capacity || allocatable {

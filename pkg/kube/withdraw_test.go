@@ -21,12 +21,13 @@ var withdrawn = dump(newNode())
 func ours() *corev1.Node {
 	n := newNode()
 	n.Spec.Taints = append([]corev1.Taint{ourTaint}, n.Spec.Taints...)
-	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: Condition, Status: corev1.ConditionTrue, Reason: "SubnetExhausted"})
+	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: Condition, Status: corev1.ConditionTrue, Reason: "SubnetExhausted"},
+		corev1.NodeCondition{Type: NetworkReady, Status: corev1.ConditionTrue, Reason: "PodsCanStart"})
 	n.Status.Capacity[Resource], n.Status.Allocatable[Resource] = resource.MustParse("7"), resource.MustParse("7")
 	return n
 }
 
-var all = []string{"condition " + string(Condition), "resource " + string(Resource), "taint " + Taint}
+var all = []string{"condition " + string(Condition), "condition " + string(NetworkReady), "resource " + string(Resource), "taint " + Taint}
 
 // expectWithdrawal withdraws and compares what is said and what is left.
 func expectWithdrawal(t *testing.T, c *cluster, patience time.Duration, want []string, failure string) {
@@ -46,14 +47,14 @@ func TestWhatAnAgentWroteIsWithdrawnOnceAndNothingElse(t *testing.T) {
 		want   []string
 	}{
 		{"all of it", func(*corev1.Node) {}, all},
-		{"without a fault", func(n *corev1.Node) { n.Spec.Taints = n.Spec.Taints[1:] }, all[:2]},
+		{"without a fault", func(n *corev1.Node) { n.Spec.Taints = n.Spec.Taints[1:] }, all[:3]},
 		{"a taint that stands behind another one", func(n *corev1.Node) { n.Spec.Taints[0], n.Spec.Taints[1] = n.Spec.Taints[1], n.Spec.Taints[0] }, all},
 		{"a kubelet took the resource over", func(n *corev1.Node) { delete(n.Status.Capacity, Resource) }, all},
 		{"nothing known of addresses", func(n *corev1.Node) {
 			delete(n.Status.Capacity, Resource)
 			delete(n.Status.Allocatable, Resource)
-		}, []string{all[0], all[2]}},
-		{"the taint alone", func(n *corev1.Node) { n.Status = newNode().Status }, all[2:]},
+		}, []string{all[0], all[1], all[3]}},
+		{"the taint alone", func(n *corev1.Node) { n.Status = newNode().Status }, all[3:]},
 		{"nothing", func(n *corev1.Node) { *n = *newNode() }, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -98,9 +99,9 @@ func TestAWithdrawalThatIsRefusedEndsAtOnceAndSaysWhatIsLeft(t *testing.T) {
 	c := newCluster()
 	c.put(ours())
 	c.forbid = "PATCH nodes"
-	expectWithdrawal(t, c, time.Minute, all[:2], `withdraw from the cluster: patch the taints of the node: nodes "x" is forbidden: no role allows it`)
+	expectWithdrawal(t, c, time.Minute, all[:3], `withdraw from the cluster: patch the taints of the node: nodes "x" is forbidden: no role allows it`)
 	c.forbid = ""
-	expectWithdrawal(t, c, time.Minute, all[2:], "<nil>")
+	expectWithdrawal(t, c, time.Minute, all[3:], "<nil>")
 }
 
 func TestAWithdrawalTakesNoTaintOfOthersThatCameAtTheSameMoment(t *testing.T) {

@@ -40,6 +40,7 @@ type agent struct {
 	writes   int
 	ended    bool
 	idle     int32
+	without  int           // slots that it was asked to do without
 	told     time.Duration // when the object said how many last
 	untold   bool          // the store was put back, and it has not written since
 }
@@ -161,11 +162,15 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 	if over := held - target - a.spare; over > 0 && v.Status.Mode == order.Operator && waiting == 0 {
 		a.book.StartRelease(free[:min(over, len(free))], now)
 	}
-	if n := min(int(a.seen.Status.Reclaim)-(len(a.book.Addresses)-held), len(free)); n > 0 {
+	asked := int(a.seen.Status.Reclaim)
+	if n := min(asked-a.without, len(free)); n > 0 {
 		a.spare = max(0, a.spare-n)
-		target = a.pods + a.spare
 		a.book.StartRelease(free[:n], now)
+		free = free[n:]
+	} else if asked < a.without {
+		a.spare += a.without - asked
 	}
+	a.without, target = asked, a.pods+a.spare
 	a.idle = int32(len(free))
 	next := order.Begin(v, a.boot)
 	if v.Spec.Boot == a.boot && v.Status.Mode == order.Operator && a.mode == crd.Operator {
@@ -210,8 +215,8 @@ func (a *agent) send(ctx context.Context, next order.Spec, withdrawn []netip.Pre
 	}
 	object.Spec.WaitingSince = a.since
 	object.Spec.Handover = a.handover
-	if a.told == 0 || now-a.told > time.Minute { // of itself it is written seldom
-		object.Spec.IdleSlots = a.idle
+	if asked := object.Status.Reclaim; asked != object.Spec.SeenReclaim || a.told == 0 || now-a.told > time.Minute { // of itself it is written seldom
+		object.Spec.IdleSlots, object.Spec.SeenReclaim = a.idle, asked
 	}
 	if a.seen.Status.Mode == crd.Operator && a.mode == crd.Operator {
 		object.Spec.Handover, a.handover = nil, nil

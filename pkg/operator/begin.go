@@ -161,7 +161,7 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 		return // the budget is what waits then, not the node
 	}
 	if s := t.subnets[j.Subnet]; s != nil && errors.Is(out.err, cloud.ErrSubnetFull) {
-		s.state = s.state.Refused(now.Mono)
+		s.noteRefused(now.Mono)
 		t.tellSubnet(s)
 	}
 	if errors.Is(out.err, cloud.ErrNotFound) {
@@ -173,7 +173,8 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 // hasRoom takes in that a subnet has something again: it is tried at once by those whose pods wait for that.
 func (t *term) hasRoom(s *subnet, now time.Duration) {
 	s.state.RetryAt = min(s.state.RetryAt, now)
-	for name := range t.lacking {
+	for name, m := range t.lacking {
+		m.forgetFull(s.place.ID)
 		t.dirty[name] = true
 	}
 }

@@ -51,7 +51,10 @@ type object struct {
 type shares struct {
 	has      map[string]portion // of each subnet, as the tally has it
 	wants    map[string]int     // addresses by subnet that pods wait for, of calls that have not begun
-	asksBack int                // idle slots that it is asked for
+	asksBack int                // idle slots that it is asked to do without, all in all
+	askedAt  time.Duration      // when it was asked for some last, 0: not in this term
+	deaf     int64              // the generation of its spec when it had not answered in time, 0 for it had
+	had      int                // slots that it had when its agent wrote the spec
 }
 
 // times are of what a node does.
@@ -90,11 +93,14 @@ func newMember(n Node, term *order.Term) *member {
 
 // takeCopy takes over a newer copy of the object.
 func (m *member) takeCopy(n *crd.NodeNetwork) {
+	isFirst := m.network == nil
+	isNewSpec := isFirst || m.network.Generation != n.Generation
 	m.network, m.older = n, 0
 	if n.Generation > m.putBack {
 		m.putBack = 0
 	}
 	m.view, m.wrong = crd.View(n)
+	m.takeReclaim(isFirst, isNewSpec)
 }
 
 // isKnown tells whether there is an object that can be read.

@@ -26,6 +26,7 @@ func (t *term) takePlaces(s seen) {
 		known := t.subnets[p.ID]
 		known.place, known.lacking, known.began, known.wrote = p, 0, s.began.Mono, false
 		known.forgetMoves()
+		known.emptied.is = known.emptied.is && known.wasEmpty()
 		placed := known.forPlacement(t.tally.targetsIn(p.ID))
 		known.state = known.state.Described(s.began.Mono, placed.Room(), placed.IsolateBelow)
 	}

@@ -89,6 +89,22 @@ func (m *member) noteRefused(failed *job, err error, now time.Duration) pool.Cau
 	return why
 }
 
+// forgetFull forgets what was refused because the subnet had no address.
+func (m *member) forgetFull(subnet string) {
+	there := map[string]bool{subnet: true}
+	for _, e := range m.view.Status.ENIs {
+		if there[e.ID] = e.Subnet == subnet; e.Subnet == subnet && m.noMore[e.ID].Kind == pool.SubnetFull {
+			delete(m.noMore, e.ID)
+		}
+	}
+	for key, p := range m.pauses {
+		if there[key.object] && p.why.Kind == pool.SubnetFull {
+			p.misses, p.until = 0, 0
+			m.pauses[key] = p
+		}
+	}
+}
+
 // causeOf returns what a failed call is a cause of.
 func causeOf(err error) pool.Cause {
 	cause := pool.Cause{Kind: pool.CallFailed, Words: fmt.Sprint("the cloud: ", err)}

@@ -23,35 +23,61 @@ type subnet struct {
 	state   placement.Isolation
 	moves   []*move
 	sums    *moved // of the moves that count, nil after a change
-	wrote   bool   // a write is under way, or the last was refused: until the next describe
+	emptied
+	wrote bool // a write is under way, or the last was refused: until the next describe
 }
 
 // move is what a call takes of a subnet's addresses, or gives it back: below zero.
 type move struct {
-	count int
-	ended time.Duration // 0 while it is under way
+	count  int
+	ended  time.Duration // 0 while it is under way
+	before bool          // the last refusal knew of it
 }
 
 // moved is what calls have taken of a subnet and given back since the last describe, with what those under way are to take.
 type moved struct{ granted, released int }
 
-// sum returns what the moves come to: it is worked out again when one of them has changed.
-func (s *subnet) sum() moved {
-	if s.sums != nil {
+// sum returns what the moves come to, without those that the last refusal knew of if only later ones count. It is worked out again
+// when one of them has changed.
+func (s *subnet) sum(later bool) moved {
+	if s.sums != nil && !later {
 		return *s.sums
 	}
-	s.sums = &moved{}
+	var sums moved
 	for _, m := range s.moves {
 		switch {
-		case m.ended > 0 && m.ended < s.began:
+		case m.ended > 0 && m.ended < s.began, later && m.before:
 		case m.count > 0:
-			s.sums.granted += m.count
+			sums.granted += m.count
 		case m.ended > 0:
-			s.sums.released -= m.count
+			sums.released -= m.count
 		}
 	}
-	return *s.sums
+	if !later {
+		s.sums = &sums
+	}
+	return sums
 }
+
+// emptied is what the last refusal for want of addresses says: that there was none, whatever the describe before it showed. For a while
+// only what was released since counts as there.
+type emptied struct {
+	at    time.Duration // 0: there was none
+	until time.Duration
+	is    bool
+}
+
+// noteRefused takes in that the cloud had no address left.
+func (s *subnet) noteRefused(now time.Duration) {
+	s.state = s.state.Refused(now)
+	s.emptied = emptied{max(now, 1), s.state.RetryAt, true}
+	for _, m := range s.moves {
+		m.before = m.ended > 0 || m.count > 0
+	}
+}
+
+// wasEmpty tells whether it was refused since the last describe.
+func (s *subnet) wasEmpty() bool { return s.emptied.at > 0 && s.emptied.at >= s.began }
 
 // isDescribed tells whether the cloud shows the subnet. Once may be a lagging answer.
 func (s *subnet) isDescribed() bool { return s.place.ID != "" && s.lacking < 2 }
@@ -81,12 +107,20 @@ func (s *subnet) settings() placement.Settings {
 
 // forPlacement returns what placement goes by.
 func (s *subnet) forPlacement(attached []placement.Target) placement.Subnet {
+	return s.placed(attached, s.emptied.is)
+}
+
+// placed is that with what a describe showed, or with nothing but what came since the last refusal.
+func (s *subnet) placed(attached []placement.Target, empty bool) placement.Subnet {
 	p := placement.Subnet{ID: s.place.ID, Zone: s.place.Zone, Settings: s.settings(), Free: s.place.Free, Attached: attached,
 		State: s.state.State, RetryAt: s.state.RetryAt, Described: s.isDescribed() && s.place.New}
 	if p.State == "" {
 		p.State = placement.Ready
 	}
-	sum := s.sum()
+	if empty {
+		p.Free = 0
+	}
+	sum := s.sum(empty)
 	p.Granted, p.Released = sum.granted, sum.released
 	return p
 }

@@ -37,7 +37,9 @@ func (in input) tell(next *crd.NodeNetwork, v order.View) {
 	if in.node.Instance != "" {
 		status.Instance, status.InstanceType, status.Zone = in.node.Instance, in.node.Type, in.node.Zone
 	}
-	status.Reclaim = int32(in.reclaim)
+	if status.Reclaim = 0; v.Status.Mode == order.Operator {
+		status.Reclaim = int32(in.reclaim)
+	}
 	status.Handover = nil
 	if v.Status.Mode == order.Self && v.Spec.Mode == order.Self && len(in.unsure) > 0 {
 		status.Handover = &crd.StatusHandover{Tokens: in.unsure}

@@ -35,7 +35,7 @@ type term struct {
 	running  map[*job]bool
 	sweeps   sweeps
 	scanAt   time.Duration // when dues are asked next
-	reclaims bool          // nodes are asked for idle slots
+	reclaims bool          // nodes are asked for idle slots, or do without some
 	asksAt   time.Duration // when it is next worked out how many
 }
 
@@ -43,14 +43,16 @@ type term struct {
 type index struct {
 	claims   map[string]*member // by instance: whom it is described for
 	tally    tally
-	due      *dues              // when members are to be looked at though nothing changed
-	describe *dues              // when they are to be described
-	starving map[string]*member // whose pods wait
-	lacking  map[string]*member // whose pods wait for what no subnet has
+	due      *dues                    // when members are to be looked at though nothing changed
+	describe *dues                    // when they are to be described
+	starving map[string]*member       // whose pods wait
+	lacking  map[string]*member       // whose pods wait for what no subnet has
+	starved  map[string]time.Duration // by zone whose pods wait for what no subnet has, or did: when they were last seen to
 }
 
 func newIndex() index {
-	return index{claims: map[string]*member{}, tally: tally{}, due: newDues(), describe: newDues(), starving: map[string]*member{}, lacking: map[string]*member{}}
+	return index{claims: map[string]*member{}, tally: tally{}, due: newDues(), describe: newDues(), starving: map[string]*member{}, lacking: map[string]*member{},
+		starved: map[string]time.Duration{}}
 }
 
 // note keeps what the index has of a member, nil if it is there no more.
@@ -196,6 +198,9 @@ const (
 
 // scan begins what is due for all members together, and returns how long until something is due.
 func (t *term) scan(now time.Duration) time.Duration {
+	for _, s := range t.subnets {
+		s.emptied.is = s.emptied.is && now < s.emptied.until
+	}
 	wait := min(t.describeMembers(now), t.readOlder(now), t.sweep(now))
 	if at, is := t.due.next(); is {
 		wait = min(wait, max(0, at-now))

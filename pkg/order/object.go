@@ -25,6 +25,8 @@ type Object struct {
 // Asks is what of the spec no decision about addresses goes by.
 type Asks struct {
 	WaitingSince time.Time // when Waiting rose from 0, zero at 0
+	IdleSlots    int       // slots that the node could do without but for one, as they were up to some minutes ago
+	SeenReclaim  int       // the Reclaim that the rest of the spec is an answer to
 	Handover     *Handover // nil: no agent has called the cloud for the node. One that has says so, if it hands over nothing else
 }
 
@@ -38,7 +40,7 @@ type Handover struct {
 // Tells is what of the status no decision about addresses goes by.
 type Tells struct {
 	Observed int64 // the Generation that the operator has taken in
-	Reclaim  int   // idle slots that the node is asked to release
+	Reclaim  int   // idle slots that the node is asked to do without: it rises with each of them, and is 0 when others need none any more
 	Causes   []Cause
 	Tokens   []string // of ENIs that the operator may be making for a node that leaves it
 }

@@ -78,6 +78,7 @@ type Findings struct {
 	Unused    []string `json:"unused,omitempty"`    // ENIs that get none for pods, with addresses that no pod uses
 	LeftOut   []string `json:"leftOut,omitempty"`   // ENIs of which the cloud tells what can't be right
 	Undone    []Undone `json:"undone,omitempty"`    // repairs that something undoes again and again, the most frequent first
+	AskedBack int      `json:"askedBack,omitempty"` // slots that the operator asks this node to do without: pods of other nodes wait
 	// PortConflicts are host ports of pods that others claim too, or that nobody can reach.
 	PortConflicts []string `json:"portConflicts,omitempty"`
 }

@@ -212,3 +212,11 @@ func TestOneLineTellsTheCauseAndOneTheNextTry(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatTheOperatorAsksForIsTold(t *testing.T) {
+	s := example()
+	s.AskedBack = 10
+	if text := strings.Join(s.Lines(noon, Process{}), "\n"); !strings.Contains(text, "operator:\tasks this node to do without 10 slots") {
+		t.Error(text)
+	}
+}

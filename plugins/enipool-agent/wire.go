@@ -96,7 +96,11 @@ func runAgent(ctx context.Context, line configfile.Flags, stdout, stderr io.Writ
 	}
 	ears := wake.WatchKernel(&parts, reloads.Log)
 	parts.PendingADDs = nodefiles.CountWaits(nodecache.Cache{Path: conf.Cache}, metrics, reloads.Log, parts.PendingADDs)
-	parts.Publish = nodefiles.NewPublisher(conf.Cache, reloads.Log).PublishAfter(parts.Publish)
+	publisher := nodefiles.NewPublisher(conf.Cache, reloads.Log)
+	if joined != nil {
+		publisher.TellCluster(nodefiles.Cluster{Offers: joined.Offers, Report: joined.ReportNetwork})
+	}
+	parts.Publish = publisher.PublishAfter(parts.Publish)
 	keeper := nodefiles.NewKeeper(nodecache.Cache{Path: conf.Cache}, locks, reloads.Log)
 	return process{agent.New(conf, parts), clock, metrics, reloads, joined, ears, fast, keeper}.runAll(ctx, start.Source)
 }

@@ -143,14 +143,16 @@ type monitor struct {
 	} `json:"spec"`
 }
 
-// operatorKind returns what a document of the Prometheus operator is read into, nil if
-// it is none.
+// operatorKind returns what a document of the Prometheus operator or of the node-readiness-controller is read into, nil
+// if it is neither's.
 func operatorKind(doc string) any {
 	switch {
 	case strings.Contains(doc, "kind: ServiceMonitor\n"):
 		return new(monitor)
 	case strings.Contains(doc, "kind: PrometheusRule\n"):
 		return new(alerts)
+	case strings.Contains(doc, "kind: NodeReadinessRule\n"):
+		return new(nodeReadinessRule)
 	}
 	return nil
 }

@@ -93,9 +93,10 @@ func TestAnAgentWritesTheNodeNetworkOfItsNodeAlone(t *testing.T) {
 		}
 	}
 	own := &crd.NodeNetwork{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
-	c.must(agent.Get(ctx, client.ObjectKeyFromObject(own), own))
+	c.must(admin.Get(ctx, client.ObjectKeyFromObject(own), own))
 	for what, err := range map[string]error{
 		"its status": agent.Status().Patch(ctx, own, client.RawPatch(types.MergePatchType, []byte(`{"status": {"revision": 9}}`))),
+		"get":        agent.Get(ctx, client.ObjectKeyFromObject(own), own.DeepCopy()),
 		"update":     agent.Update(ctx, own),
 		"delete":     agent.Delete(ctx, own),
 		"a subnet":   agent.Create(ctx, &crd.Subnet{ObjectMeta: metav1.ObjectMeta{Name: "subnet-1"}, Spec: crd.SubnetSpec{Use: "Shared"}}),

@@ -54,6 +54,7 @@ func TestAnAgentChangesOnlyItsOwnNodeAndThereOnlyWhatIsOurs(t *testing.T) {
 		{"the taint beside another one", "", `{"spec": {"taints": [` + otherTaint + "," + ourTaint + `]}}`},
 		{"the taint away", "", `{"spec": {"taints": [` + otherTaint + `]}}`},
 		{"the condition", "status", `{"status": {"conditions": [` + ourCondition + `]}}`},
+		{"the other condition", "status", `{"status": {"conditions": [{"type": "` + string(enipool.NetworkReady) + `", "status": "True"}]}}`},
 		{"the resource", "status", `{"status": {"capacity": ` + ourResource + `, "allocatable": ` + ourResource + `}}`},
 		{"the resource away", "status", `{"status": {"capacity": {"` + string(enipool.Resource) + `": null}}}`},
 		{"nothing", "", `{}`},

@@ -38,7 +38,7 @@ func TestTheAgentMayDoThisAndNothingElse(t *testing.T) {
 	if diff := cmp.Diff(want, rights(t, "enipool-agent")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	more := []string{"create nodenetworks", "get nodenetworks", "list nodenetworks", "patch nodenetworks", "watch nodenetworks"}
+	more := []string{"create nodenetworks", "list nodenetworks", "patch nodenetworks", "watch nodenetworks"}
 	if diff := cmp.Diff(more, rights(t, "enipool-agent-nodenetworks")); diff != "" {
 		t.Errorf("with an operator (-want +got):\n%s", diff)
 	}

@@ -39,7 +39,8 @@ type NodeNetworkSpec struct {
 	Slots        int32        `json:"slots"`                  // general slots, those in Release not counted
 	Waiting      int32        `json:"waiting,omitempty"`      // pods for which no address is free
 	WaitingSince *metav1.Time `json:"waitingSince,omitempty"` // when Waiting rose from 0; nil at 0
-	IdleSlots    int32        `json:"idleSlots,omitempty"`    // that pods use nothing of, up to some minutes ago
+	IdleSlots    int32        `json:"idleSlots,omitempty"`    // that the node could do without but for one, up to some minutes ago
+	SeenReclaim  int32        `json:"seenReclaim,omitempty"`  // the status.reclaim that the rest is an answer to
 	Pool         Pool         `json:"pool,omitzero"`
 
 	Release           []string       `json:"release,omitempty"`           // addresses or whole prefixes that are releasing in the node cache
@@ -95,7 +96,7 @@ type NodeNetworkStatus struct {
 	Mode               Mode  `json:"mode,omitempty"`
 	Slots              int32 `json:"slots"`
 	Interfaces         int32 `json:"interfaces"`
-	Reclaim            int32 `json:"reclaim,omitempty"` // idle slots that the node is asked to release: pods of others wait
+	Reclaim            int32 `json:"reclaim,omitempty"` // idle slots that the node is asked to do without while pods of others wait, all in all
 
 	InstanceFacts `json:",inline"`
 	DescribedAt   *metav1.Time `json:"describedAt,omitempty"`

@@ -22,6 +22,9 @@ type Publisher struct {
 	first string    // the configurations that runtimes take before ours, as they were told last
 	put   time.Time // when ours was put in place last
 	times int       // how often it was, with no longer than lasting in between
+
+	network network
+	cluster *Cluster // nil: there is none
 }
 
 // NewPublisher returns one for the node that this process runs on; cache is the node cache's path.
@@ -43,9 +46,10 @@ const (
 func (p *Publisher) PublishAfter(publish func(status.Status, string) error) func(status.Status, string) error {
 	return func(s status.Status, why string) error {
 		err := publish(s, why)
-		if s.Ready {
+		if s.Ready && p.mayPublish(s.Written) {
 			p.publishReady(context.Background(), s.Written)
 		}
+		p.tellNetwork(s)
 		return err
 	}
 }
@@ -59,6 +63,7 @@ func (p *Publisher) publishReady(ctx context.Context, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	path, err := p.tree.Publish(ctx, p.cache)
+	p.network.looked(err)
 	text := ""
 	if err != nil {
 		text = err.Error()

@@ -138,6 +138,7 @@ func TestObjectsAreReadWrittenAndToldOf(t *testing.T) {
 	}
 	cancel()
 	<-ended
+	t.Run("each right is needed", func(t *testing.T) { eachRightIsNeeded(t, config) }) // here, since a server of its own takes long to start
 }
 
 // Objects that are more than a page are all read, each once.

@@ -22,6 +22,8 @@ type commandFlags struct {
 	need            capacity.Need
 	mix             bool
 	output          string
+
+	karpenter, clusterAutoscaler bool
 }
 
 var formats = []string{"table", "json", "yaml", "csv"}
@@ -60,15 +62,24 @@ With --prefixes a node's pods take whole prefixes of 16 addresses:
 With --mix-subnets a node's ENIs may lie in different subnets of its zone: nodes is
 then what was found to fit, and nodesAtMost what no way of dealing out can exceed.
 
+Autoscalers know of addresses only what they are told. --karpenter prints NodeOverlays
+by which Karpenter knows how many pods can have one on nodes of a type, and
+--cluster-autoscaler the tags by which the Cluster Autoscaler does for a group without
+nodes. Both go with conf/kubernetes/scheduling.
+
 The exit code is 1 if --nodes or --pods do not fit.`,
 		Example: `  enipoolctl plan --subnet 10.0.0.0/22 --cpus 16 --memory 128 --max-pods 32 --max-pods 64
   enipoolctl plan --subnet a=10.0.0.0/20@zone-a --available a=1000 --instance-type m5.large -o json
   enipoolctl plan --subnet 10.0.0.0/22 --instance-type m5.large --prefixes --max-pods 110
+  enipoolctl plan --karpenter --instance-type m5.large --instance-type m5.xlarge --prefixes
   enipoolctl plan --nodes 5000 --pods 150000 --max-pods 30 --max-enis 8 --ips-per-eni 40`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(formats, f.output) {
 				return fmt.Errorf("--output %s: must be one of %s", f.output, strings.Join(formats, ", "))
+			}
+			if f.forAutoscalers() {
+				return f.printForAutoscalers(cmd.OutOrStdout())
 			}
 			plans, err := f.makePlans()
 			if err != nil {
@@ -101,6 +112,8 @@ func (f *commandFlags) registerAll(cmd *cobra.Command) {
 	flags.BoolVar(&f.mix, "mix-subnets", false, "let the ENIs of a node lie in different subnets of its zone")
 	flags.IntVar(&f.quota, "eni-quota", 0, "ENIs that the VPC may have, 0 for any number; default: 5000 on aws, 500 on baidu, else any")
 	flags.IntVar(&f.usedENIs, "enis-used", 0, "ENIs of the quota that others use")
+	flags.BoolVar(&f.karpenter, "karpenter", false, "print a NodeOverlay for each --instance-type, and its maxPods; no subnet is needed")
+	flags.BoolVar(&f.clusterAutoscaler, "cluster-autoscaler", false, "print the tag of an Auto Scaling group for each --instance-type, and its maxPods; no subnet is needed")
 	flags.StringVarP(&f.output, "output", "o", "table", "table, json, yaml or csv")
 }
 

@@ -33,7 +33,7 @@ func Object(n *crd.NodeNetwork) (order.Object, error) {
 }
 
 func readAsks(s crd.NodeNetworkSpec) (order.Asks, error) {
-	asks := order.Asks{WaitingSince: timeOf(s.WaitingSince)}
+	asks := order.Asks{WaitingSince: timeOf(s.WaitingSince), IdleSlots: int(s.IdleSlots), SeenReclaim: int(s.SeenReclaim)}
 	h := s.Handover
 	if h == nil {
 		return asks, nil
@@ -65,6 +65,7 @@ func ToSpec(spec order.Spec, asks order.Asks, was crd.NodeNetworkSpec) crd.NodeN
 	next := was
 	next.Write(spec)
 	next.WaitingSince, next.Handover = nil, nil
+	next.IdleSlots, next.SeenReclaim = int32(asks.IdleSlots), int32(asks.SeenReclaim)
 	if !asks.WaitingSince.IsZero() {
 		next.WaitingSince = &metav1.Time{Time: asks.WaitingSince}
 	}

@@ -49,7 +49,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		spec := order.Spec{Mode: rapid.SampledFrom([]order.Mode{order.Self, order.Operator}).Draw(t, "calls"), Families: []eni.Family{eni.IPv6, eni.IPv4},
 			Slots: anyNumber(t), Waiting: anyNumber(t), Pool: c, TopologyPlaces: anyNumber(t), Release: anyPrefixes(t), ReleaseInterfaces: anyWords(t),
 			Held: anyPrefixes(t), NoLink: anyWords(t), Idle: anyWords(t), Boot: "boot", SeenRevision: int64(anyNumber(t))}
-		asks := order.Asks{WaitingSince: anyTime(t), Handover: &order.Handover{Tokens: anyWords(t), Release: anyPrefixes(t), ReleaseInterfaces: anyWords(t)}}
+		asks := order.Asks{WaitingSince: anyTime(t), IdleSlots: anyNumber(t), SeenReclaim: anyNumber(t), Handover: &order.Handover{Tokens: anyWords(t), Release: anyPrefixes(t), ReleaseInterfaces: anyWords(t)}}
 		if rapid.Bool().Draw(t, "never called") {
 			asks.Handover = nil
 		}

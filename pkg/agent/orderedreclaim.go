@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/order"
+	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/scale"
+)
+
+const (
+	// idleEvery is how often the object is written for the number of idle slots alone: what it says may be so old.
+	idleEvery = 5 * time.Minute
+
+	// idleStep is the least change of that number that is worth a write of its own, and so is a quarter of it.
+	idleStep = 2
+)
+
+// spare adds to the observation that no subnet has more and that pods of other nodes wait, as long as the operator says so.
+// The node keeps what its pods need, or needed a moment ago, and exhaustedSpare; of the rest it keeps what it is not asked for. It
+// is all in the object: an agent that starts in the middle of it asks for nothing back, and releases nothing twice.
+func (o *ordered) spare(obs *scale.Observation, _ scale.Config, _ pool.Snapshot, _ time.Duration) {
+	if !o.isTakenIn() || o.newest.Reclaim == 0 || o.book == nil {
+		return
+	}
+	o.countAboveWatermark(obs.Owned)
+	obs.Exhausted, obs.Keep = true, keptOf(o.newest, obs.Owned, o.unpublished(o.book))
+}
+
+// keptOf returns how many slots a node keeps that has so many, whether its pods need them or not. unpublished is how
+// many it has begun to release since it wrote the object.
+func keptOf(newest order.Object, owned, unpublished int) int {
+	if newest.SeenReclaim >= newest.Reclaim { // it did what it was asked, and asked for so many since
+		return newest.Spec.Slots
+	}
+	return max(0, owned-max(0, newest.Reclaim-newest.SeenReclaim-unpublished))
+}
+
+// unpublished returns how many slots go back of which the object says nothing yet.
+func (o *ordered) unpublished(book *ipam.State) int {
+	var counts [eni.IPv6 + 1]int
+	for i := range book.Addresses {
+		line := &book.Addresses[i]
+		if line.State == eni.Releasing && line.ENI >= o.firstIndex() && !o.going[line.Addr] {
+			counts[line.Family()]++
+		}
+	}
+	return scarcestOf(book, counts[:])
+}
+
+// answerReclaim adds to what the object says how many slots the node could do without, and what it was asked for when it said so.
+func (o *ordered) answerReclaim(k asking, asks *order.Asks, now time.Duration) {
+	asks.IdleSlots, asks.SeenReclaim = o.newest.IdleSlots, o.newest.SeenReclaim
+	idle, sure := o.idleSlots(k.book, now)
+	asked := o.newest.Reclaim > o.newest.SeenReclaim
+	if !k.holds { // else what it releases is not published yet
+		asks.SeenReclaim = o.newest.Reclaim
+	}
+	switch {
+	case sure:
+		asks.IdleSlots = min(idle, mostSlots)
+	case asked:
+		asks.IdleSlots = 0 // it releases none, so that others are asked
+	}
+}
+
+// idleSlots returns how many slots the node could do without, but for the one that an operator leaves it, and false as long as it
+// must release none. Whole ENIs and whole blocks are not asked for.
+func (o *ordered) idleSlots(book *ipam.State, now time.Duration) (n int, sure bool) {
+	if o.conf.Pool.Mode == pool.Burstable || o.view.inBlocks() {
+		return 0, true
+	}
+	sizing := o.conf.Pool.Sizing(o.view.limits, book.Settings.Families)
+	if o.demand.partial || time.Duration(o.mem.Scale.ValidSeconds)*time.Second < sizing.Stable {
+		return 0, false
+	}
+	need := max(o.demand.wanted, o.mem.Scale.Peak(heed(sizing, true)))
+	return max(0, countDemand(book, now, o.firstIndex()).owned-need-max(0, sizing.ExhaustedSpare-1)), true
+}
+
+// tellsIdle tells whether a number of idle slots says something else than the one before.
+func tellsIdle(was, is int) bool {
+	change := max(was, is) - min(was, is)
+	return change >= max(idleStep, max(was, is)/4)
+}
+
+// reclaimCause is why a node has no more that is asked for what it has.
+func reclaimCause(asked int) pool.Cause {
+	return pool.Cause{Kind: pool.SubnetFull, Words: fmt.Sprintf("the operator asks this node to do without %d slots: no subnet of the zone has addresses left, and pods of other nodes wait", asked)}
+}
