@@ -62,12 +62,12 @@ func runAll(ctx context.Context, s sizes, only, out string, screen io.Writer) er
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	r := &report{sizes: s, screen: screen, isWanted: match.MatchString}
+	r := &report{sizes: s, screen: screen, isWanted: match.MatchString, file: out}
 	var failed error
 	for _, part := range []struct {
 		name string
 		run  func(context.Context, *report) error
-	}{{"at-once", measureAtOnce}, {"growth", measureGrowth}, {"per-node", measurePerNode}} {
+	}{{"at-once", measureAtOnce}, {"per-node", measurePerNode}, {"growth", measureGrowth}} {
 		if !r.isWanted(part.name) {
 			continue
 		}
@@ -75,11 +75,7 @@ func runAll(ctx context.Context, s sizes, only, out string, screen io.Writer) er
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", part.name, err))
 			r.missing = append(r.missing, part.name)
 		}
-		if out != "" {
-			if err := os.WriteFile(out, []byte(r.text()), 0o644); err != nil {
-				return errors.Join(failed, fmt.Errorf("write the results: %w", err))
-			}
-		}
+		failed = errors.Join(failed, r.save())
 	}
 	fmt.Fprintln(screen, r.text())
 	return failed

@@ -110,7 +110,7 @@ func (b *bed) awaitPods(ctx context.Context, began time.Time, least time.Duratio
 		case time.Now().After(limit):
 			return o, errors.Join(fmt.Errorf("%d of %d pods have no address after %s", pods-served, pods, time.Since(began).Round(time.Second)), b.report.wrong(), b.operatorsEnd())
 		case time.Now().After(next):
-			b.report.progress("%s: %d of %d pods have addresses, %d nodes wait, %d calls", time.Since(began).Round(time.Second), served, pods, missing, b.account.Calls()[sim.ActAssign])
+			b.report.progress("%s: %d of %d pods have addresses, %d nodes wait, %d calls; of the objects %s", time.Since(began).Round(time.Second), served, pods, missing, b.account.Calls()[sim.ActAssign], b.countObjects())
 			next = time.Now().Add(15 * time.Second)
 		}
 		select {
@@ -119,6 +119,24 @@ func (b *bed) awaitPods(ctx context.Context, began time.Time, least time.Duratio
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// countObjects tells how far the NodeNetworks are.
+func (b *bed) countObjects() string {
+	made, described, ask := 0, 0, 0
+	for _, n := range b.all() {
+		is, _ := n.cluster.Object().Newest()
+		if is.Version != "" {
+			made++
+		}
+		if len(is.Status.ENIs) > 0 {
+			described++
+		}
+		if is.Spec.Slots > 0 {
+			ask++
+		}
+	}
+	return fmt.Sprintf("%d are made, %d described, %d ask for slots", made, described, ask)
 }
 
 // measureGrowth lets a cluster grow, then looks at it at rest, and ends its operator's leader.
@@ -140,6 +158,9 @@ func measureGrowth(ctx context.Context, r *report) (err error) {
 	if err := b.growCluster(ctx, leader); err != nil {
 		return err
 	}
+	if err := r.save(); err != nil {
+		return err
+	}
 	if r.isWanted("rest") {
 		if err := b.rest(ctx, leader); err != nil {
 			return err
@@ -147,6 +168,9 @@ func measureGrowth(ctx context.Context, r *report) (err error) {
 	}
 	if !r.isWanted("failover") {
 		return nil
+	}
+	if err := r.save(); err != nil {
+		return err
 	}
 	return b.failOver(ctx, leader)
 }

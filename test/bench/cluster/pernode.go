@@ -20,7 +20,7 @@ func measurePerNode(ctx context.Context, r *report) error {
 		Subnets: []simulate.Subnet{{ID: subnet, CIDR: netip.MustParsePrefix("10.0.0.0/12"), Reserved: 5}}, Wait: 5 * time.Second, Seed: 1,
 		Latency: map[string]sim.Latency{"": latencies[""], "AssignAddresses": latencies[sim.ActAssign], "UnassignAddresses": latencies[sim.ActUnassign],
 			"CreateInterface": {Base: 4 * time.Second, Jitter: 3 * time.Second}}}
-	load, err := simulate.Generate("start", simulate.Shape{Nodes: r.atOnce, Pods: r.podsPerNode(), Duration: time.Hour, Seed: 1})
+	load, err := simulate.Generate("start", simulate.Shape{Nodes: r.atOnce, Pods: r.podsPerNode(), Duration: 30 * time.Minute, Seed: 1})
 	if err != nil {
 		return err
 	}

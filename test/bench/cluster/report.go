@@ -24,6 +24,7 @@ type report struct {
 	missing []string // parts that failed
 
 	isWanted func(part string) bool
+	file     string // that is written, "" for none
 
 	atOnceCalls map[string]int
 	atOnceTook  time.Duration
@@ -45,6 +46,17 @@ func (r *report) addShown(what, is string) {
 }
 
 func (r *report) progress(format string, a ...any) { fmt.Fprintf(r.screen, format+"\n", a...) }
+
+// save writes what was found so far: what comes later may fail, or be ended.
+func (r *report) save() error {
+	if r.file == "" {
+		return nil
+	}
+	if err := os.WriteFile(r.file, []byte(r.text()), 0o644); err != nil {
+		return fmt.Errorf("write the results: %w", err)
+	}
+	return nil
+}
 
 // noteWrong keeps what goes wrong beside what is measured. That something is ended is nothing wrong.
 func (r *report) noteWrong(err error) {
