@@ -5,12 +5,12 @@ import "slices"
 // line is what waits for the tokens of one action: what has begun, and the wishes of each class,
 // each in order.
 type line struct {
-	begun   []Wish
-	classes [classes][]Wish
+	begun   row
+	classes [classes]row
 	passed  [classes]int // how many times in a row a class went although a less urgent one waited
 }
 
-func (l *line) listOf(w Wish) *[]Wish {
+func (l *line) listOf(w Wish) *row {
 	if w.Begun {
 		return &l.begun
 	}
@@ -18,30 +18,22 @@ func (l *line) listOf(w Wish) *[]Wish {
 }
 
 func (l *line) insert(w Wish) {
-	list := l.listOf(w)
-	at, _ := slices.BinarySearchFunc(*list, w, Wish.before)
-	*list = slices.Insert(*list, at, w)
+	l.listOf(w).insert(w)
 }
 
 func (l *line) remove(w Wish) {
-	list := l.listOf(w)
-	switch at, found := slices.BinarySearchFunc(*list, w, Wish.before); {
-	case found && at == 0:
-		// Most go from the head: to move up a hundred thousand that wait behind it takes a millisecond.
-		(*list)[0] = Wish{}
-		*list = (*list)[1:]
-	case found:
-		*list = slices.Delete(*list, at, at+1)
-	}
+	l.listOf(w).remove(w)
 }
 
 // chooseNext returns the wish that goes next of those that may.
 func (l *line) chooseNext(may func(Wish) bool) (Wish, bool) {
-	if at := slices.IndexFunc(l.begun, may); at >= 0 {
-		return l.begun[at], true
+	begun := l.begun.list()
+	if at := slices.IndexFunc(begun, may); at >= 0 {
+		return begun[at], true
 	}
 	var firsts [classes]*Wish
-	for c, list := range l.classes {
+	for c := range l.classes {
+		list := l.classes[c].list()
 		if at := slices.IndexFunc(list, may); at >= 0 {
 			firsts[c] = &list[at]
 		}
@@ -73,7 +65,7 @@ func (l *line) grant(w Wish) {
 	for c := range w.Class {
 		l.passed[c] = 0
 	}
-	waits := slices.ContainsFunc(l.classes[w.Class+1:], func(list []Wish) bool { return len(list) > 0 })
+	waits := slices.ContainsFunc(l.classes[w.Class+1:], func(of row) bool { return len(of.list()) > 0 })
 	if l.passed[w.Class]++; !waits {
 		l.passed[w.Class] = 0
 	}

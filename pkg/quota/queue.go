@@ -180,9 +180,9 @@ func (q *Queue) Next(now time.Duration) (at time.Duration, waits bool) {
 func (q *Queue) Waiting() (of [classes]int) {
 	for _, l := range q.lines {
 		for c := range l.classes {
-			of[c] += len(l.classes[c])
+			of[c] += len(l.classes[c].list())
 		}
-		for _, w := range l.begun {
+		for _, w := range l.begun.list() {
 			of[w.Class]++
 		}
 	}

@@ -137,11 +137,9 @@ func (o *operated) checkRoom() error {
 
 // race is what has to be done for all pods of the fleet.
 func (o *operated) race() *race {
-	r := &race{left: o.fleet.Nodes*o.fleet.Pods - o.meter.used, plans: make([]nodePlan, o.fleet.Nodes)}
-	for i := range r.plans {
-		r.plans[i] = o.plan
-	}
-	return r
+	plan := o.plan
+	plan.alike = o.fleet.Nodes - 1
+	return &race{left: o.fleet.Nodes*o.fleet.Pods - o.meter.used, plans: []nodePlan{plan}}
 }
 
 // result is what was played.
