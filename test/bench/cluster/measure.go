@@ -59,6 +59,7 @@ func measureAtOnce(ctx context.Context, r *report) (err error) {
 	r.add(fmt.Sprintf("%d nodes at once, their %d pods at once: until all pods have addresses", r.atOnce, r.atOnce*r.podsPerNode()),
 		seconds(o.last), fmt.Sprintf("%s x 1.1 = %s", seconds(least), seconds(least*11/10)), o.last <= least*11/10)
 	r.addShown("ratio to the bound", fmt.Sprintf("%.2f", o.last.Seconds()/least.Seconds()))
+	r.addShown("of that, from the first address to the last: what the queue takes", seconds(o.last-o.first))
 	again := o.callsAtFirst - before[sim.ActAssign] - r.atOnce
 	r.add("calls for nodes that had addresses, before the last node had its first", fmt.Sprint(max(0, again)), "0", again <= 0)
 	r.atOnceCalls, r.atOnceTook = callsSince(b.account.Calls(), before), o.last
@@ -81,7 +82,8 @@ func (b *bed) inTurn(ctx context.Context, count int, do func(i int) error) error
 
 // outcome is how the pods of all nodes got their addresses, from a beginning on.
 type outcome struct {
-	last         time.Duration // until the last pod had its address
+	first        time.Duration // until the first pod had its address
+	last         time.Duration // until the last one had
 	lastFirst    time.Duration // until the last node had its first
 	callsAtFirst int           // that had assigned addresses by then
 }
@@ -100,6 +102,9 @@ func (b *bed) awaitPods(ctx context.Context, began time.Time, least time.Duratio
 				continue
 			}
 			o.last = max(o.last, t.last.Sub(began))
+			if first := t.first.Sub(began); o.first == 0 || first < o.first {
+				o.first = first
+			}
 			if first := t.first.Sub(began); first > o.lastFirst {
 				o.lastFirst, o.callsAtFirst = first, t.calls
 			}

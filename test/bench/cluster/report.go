@@ -124,7 +124,7 @@ func describeCounts(counts map[string]float64, in time.Duration) string {
 func (r *report) text() string {
 	var t strings.Builder
 	fmt.Fprintf(&t, "# The operator of a cluster, measured\n\nWritten by `make bench-cluster` (`go run ./test/bench/cluster`) on %s. %s\n\n", time.Now().Format(time.DateOnly), machine())
-	fmt.Fprintf(&t, note, r.nodes, share, r.podsPerNode(), map[bool]string{true: "and the phase and address of each pod that runs ", false: ""}[r.phases], r.settle)
+	fmt.Fprintf(&t, note, r.nodes, share, r.podsPerNode(), map[bool]string{true: "with the phase and address of each that runs ", false: ""}[r.phases], r.settle)
 	table := [][]string{{"what", "measured", "wanted", "reached"}}
 	for _, row := range r.rows {
 		table = append(table, []string{row.what, row.is, row.wanted, row.reached})
@@ -138,7 +138,7 @@ func (r *report) text() string {
 
 const note = `Real etcd and API server, the operator's own processes with an account of a simulated cloud behind a loopback socket, and %d
 agents of the real code in one process: each watches its Node, its pods and its NodeNetwork by itself, and writes them by
-resourceVersion. Nodes, pods bound to nodes %[4]sare written through the API as a kubelet and a scheduler
+resourceVersion. Nodes and pods bound to them %[4]sare written through the API as a kubelet and a scheduler
 write them; kwok is not used. Left out of a node are its kernel and the file of its node cache, whose lines are in memory.
 The account has EC2's buckets by action, of which the operator takes %[2]d %%, describes that lag up to 0.5 s, and calls
 that take 0.1 s to 1 s; nodes are m5.24xlarge with %[3]d pods each, so that one call brings what a node needs. The bound
