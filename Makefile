@@ -27,10 +27,10 @@ ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools previous kube test-kube e2e-kube bench-kube e2e-cri bench-cri test-cloud image demo test race soak explore lint fuzz keys bench clean
+.PHONY: help build tools previous kube test-kube e2e-kube bench-kube e2e-cri bench-cri test-cloud image demo test race soak explore lint fuzz keys bench bench-cluster clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build our programs into .build/
 	@mkdir -p $(BUILD)
@@ -105,6 +105,9 @@ keys: ## write what is made from the tables of keys: JSON schemas, and the head 
 bench: build tools ## measure, and write test/bench/RESULTS.md
 	@scripts/deps.sh test
 	go run ./test/bench
+
+bench-cluster: build ## measure the operator with 5,000 agents on a real API server, and write test/bench/CLUSTER.md: 40 minutes, needs `make kube`
+	go run ./test/bench/cluster $(CLUSTER)
 
 clean: ## remove .build/
 	rm -rf $(BUILD)

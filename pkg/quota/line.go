@@ -5,12 +5,12 @@ import "slices"
 // line is what waits for the tokens of one action: what has begun, and the requests of each class,
 // each in order.
 type line struct {
-	begun   []Request
-	classes [classes][]Request
+	begun   row
+	classes [classes]row
 	passed  [classes]int // how many times in a row a class went although a less urgent one waited
 }
 
-func (l *line) listOf(r Request) *[]Request {
+func (l *line) listOf(r Request) *row {
 	if r.Begun {
 		return &l.begun
 	}
@@ -18,25 +18,22 @@ func (l *line) listOf(r Request) *[]Request {
 }
 
 func (l *line) insert(r Request) {
-	list := l.listOf(r)
-	at, _ := slices.BinarySearchFunc(*list, r, Request.before)
-	*list = slices.Insert(*list, at, r)
+	l.listOf(r).insert(r)
 }
 
 func (l *line) remove(r Request) {
-	list := l.listOf(r)
-	if at, found := slices.BinarySearchFunc(*list, r, Request.before); found {
-		*list = slices.Delete(*list, at, at+1)
-	}
+	l.listOf(r).remove(r)
 }
 
 // chooseNext returns the request that goes next of those that may.
 func (l *line) chooseNext(may func(Request) bool) (Request, bool) {
-	if at := slices.IndexFunc(l.begun, may); at >= 0 {
-		return l.begun[at], true
+	begun := l.begun.list()
+	if at := slices.IndexFunc(begun, may); at >= 0 {
+		return begun[at], true
 	}
 	var firsts [classes]*Request
-	for c, list := range l.classes {
+	for c := range l.classes {
+		list := l.classes[c].list()
 		if at := slices.IndexFunc(list, may); at >= 0 {
 			firsts[c] = &list[at]
 		}
@@ -68,7 +65,7 @@ func (l *line) grant(r Request) {
 	for c := range r.Class {
 		l.passed[c] = 0
 	}
-	waits := slices.ContainsFunc(l.classes[r.Class+1:], func(list []Request) bool { return len(list) > 0 })
+	waits := slices.ContainsFunc(l.classes[r.Class+1:], func(of row) bool { return len(of.list()) > 0 })
 	if l.passed[r.Class]++; !waits {
 		l.passed[r.Class] = 0
 	}

@@ -26,12 +26,12 @@ func (q *Queue) Places(node string) (list []Place) {
 // countBefore returns how many requests stand before one that is in the line.
 func (l *line) countBefore(w Request) (n int) {
 	if !w.Begun {
-		n = len(l.begun)
-		for _, list := range l.classes[:w.Class] {
-			n += len(list)
+		n = len(l.begun.list())
+		for c := range l.classes[:w.Class] {
+			n += len(l.classes[c].list())
 		}
 	}
-	at, _ := slices.BinarySearchFunc(*l.listOf(w), w, Request.before)
+	at, _ := slices.BinarySearchFunc(l.listOf(w).list(), w, Request.before)
 	return n + at
 }
 
@@ -59,9 +59,9 @@ func Classes() (list []Class) {
 func (q *Queue) WaitingFor() map[string]int {
 	of := map[string]int{}
 	for action, l := range q.lines {
-		of[action] = len(l.begun)
-		for _, list := range l.classes {
-			of[action] += len(list)
+		of[action] = len(l.begun.list())
+		for c := range l.classes {
+			of[action] += len(l.classes[c].list())
 		}
 	}
 	return of

@@ -196,10 +196,10 @@ func (q *Queue) Held(now time.Duration) (held [classes]bool) {
 		if q.budget.Next(action, now) > now {
 			continue
 		}
-		for c, list := range l.classes {
-			held[c] = held[c] || slices.ContainsFunc(list, q.nodeMay)
+		for c := range l.classes {
+			held[c] = held[c] || slices.ContainsFunc(l.classes[c].list(), q.nodeMay)
 		}
-		for _, r := range l.begun {
+		for _, r := range l.begun.list() {
 			held[r.Class] = held[r.Class] || q.nodeMay(r)
 		}
 	}
@@ -227,9 +227,9 @@ func (q *Queue) Next(now time.Duration) (at time.Duration, waits bool) {
 func (q *Queue) Waiting() (of [classes]int) {
 	for _, l := range q.lines {
 		for c := range l.classes {
-			of[c] += len(l.classes[c])
+			of[c] += len(l.classes[c].list())
 		}
-		for _, r := range l.begun {
+		for _, r := range l.begun.list() {
 			of[r.Class]++
 		}
 	}

@@ -62,9 +62,15 @@ func (r *race) notePodServed(p *play) {
 
 // finishRace takes down what was counted until now.
 func (r *race) finishRace(p *play) {
-	s := &Served{All: r.left == 0, Reached: Seconds(p.clock.now)}
-	done, tariffs := p.till.requestCounts(), p.world.tariffsOf(newTolls(p.world), r.plans)
-	for _, t := range p.world.withOthers(tariffs, done, p.till.describing) {
+	r.served = r.servedIn(p.world, newTolls(p.world), p.till.requestCounts())
+	r.served.Reached = Seconds(p.clock.now)
+}
+
+// servedIn returns what the requests of the race came to in a world, but for how long it took.
+func (r *race) servedIn(w World, tolls *tolls, done map[string]Passed) *Served {
+	s := &Served{All: r.left == 0}
+	tariffs := w.tariffsOf(tolls, r.plans)
+	for _, t := range w.withOthers(tariffs, done, w.describing()) {
 		name := t.name
 		one := Request{Name: name, Changes: !t.describes,
 			Passed: done[name].Passed - r.before[name].Passed, Refused: done[name].Refused - r.before[name].Refused}
@@ -78,7 +84,7 @@ func (r *race) finishRace(p *play) {
 	if calls := callsBound(tariffs, r.plans); calls > s.Bound {
 		s.Bound, s.By = calls, ""
 	}
-	r.served = s
+	return s
 }
 
 func (s *Served) addRequest(r Request, planned Seconds) {

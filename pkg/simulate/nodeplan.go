@@ -29,6 +29,15 @@ type part struct {
 type nodePlan struct {
 	calls []part
 	lacks int
+	alike int // nodes that have this very plan besides
+}
+
+// nodesOf returns how many nodes have plans.
+func nodesOf(plans []nodePlan) (n int) {
+	for _, p := range plans {
+		n += 1 + p.alike
+	}
+	return n
 }
 
 // plansOf returns what the mode plans for the pods of the load: as each node is now, a

@@ -14,8 +14,21 @@ import (
 // would have to follow the engine: each call is rehearsed once, by the engine and the driver
 // that the nodes have.
 type tolls struct {
-	w     World
-	known map[part]toll
+	w       World
+	known   map[part]toll
+	courses map[part]course
+}
+
+// course is a call that runs alone over time: when each of its requests passes, since the call began, and how long it takes.
+type course struct {
+	requests []passing
+	took     time.Duration
+}
+
+// passing is a request of a course.
+type passing struct {
+	action string
+	at     time.Duration
 }
 
 // toll is the requests of a call that runs alone, in the order in which each action is first
@@ -31,7 +44,7 @@ type fare struct {
 	left      time.Duration // what the call takes at least when the last of them has passed
 }
 
-func newTolls(w World) *tolls { return &tolls{w, map[part]toll{}} }
+func newTolls(w World) *tolls { return &tolls{w, map[part]toll{}, map[part]course{}} }
 
 // requestsOf returns the requests of a call. Where calls are counted it is one.
 func (t *tolls) requestsOf(call part) toll {
@@ -93,7 +106,14 @@ func (t *tolls) rehearseCall(call part) toll {
 	defer c.stopCalls()
 	for c.runNext(forever) {
 	}
+	t.courses[call] = r.course
 	return r.list
+}
+
+// courseOf returns how a call goes, in a world whose requests are counted.
+func (t *tolls) courseOf(call part) course {
+	t.requestsOf(call)
+	return t.courses[call]
 }
 
 // rehearsal is a node whose call is rehearsed.
@@ -102,6 +122,7 @@ type rehearsal struct {
 	clock *clock
 	list  toll
 	last  []time.Duration // of each fare
+	course
 }
 
 // playCall makes the calls of an agent that starts, in the agent's order, then the call that is
@@ -157,8 +178,9 @@ func (r *rehearsal) playCall(call part) {
 
 // recordCall makes a call and records its requests; if it fails, none.
 func (r *rehearsal) recordCall(do func() error) {
-	changed := false
+	changed, began := false, r.clock.now
 	r.till.passed = func(action string) {
+		r.requests = append(r.requests, passing{action, r.clock.now - began})
 		at := slices.IndexFunc(r.list, func(f fare) bool { return f.action == action })
 		if at < 0 {
 			at = len(r.list)
@@ -170,8 +192,9 @@ func (r *rehearsal) recordCall(do func() error) {
 	}
 	err := do()
 	r.till.passed = nil
+	r.took = r.clock.now - began
 	if err != nil {
-		r.list = nil
+		r.list, r.course = nil, course{}
 	}
 	for i := range r.list {
 		r.list[i].left = r.clock.now - r.last[i]

@@ -5,7 +5,8 @@ import "time"
 // Result is what a load was like for one setting. Times are in seconds where JSON
 // shows them.
 type Result struct {
-	Name string `json:"name"`
+	Name  string `json:"name"`
+	Share int    `json:"share,omitempty"` // percent of the account's rates that an operator took, 0: the agents call the cloud
 
 	Pods   int     `json:"pods"`             // that asked for an address
 	Served *Served `json:"served,omitempty"` // how long it took, if all of them came at once

@@ -76,13 +76,13 @@ func (t tariff) requestsIn(call part) int { return t.tolls.countAction(call, t.n
 // they have. A cold node describes before it changes anything.
 func (t tariff) countRequests(plans []nodePlan, cold bool) (needed, planned int) {
 	for _, n := range plans {
-		needed += n.lowestCost(t.requestsIn)
+		needed += (1 + n.alike) * n.lowestCost(t.requestsIn)
 		for _, call := range n.calls {
-			planned += t.requestsIn(call)
+			planned += (1 + n.alike) * t.requestsIn(call)
 		}
 	}
 	for _, method := range describeMethods {
-		if n := len(plans) * t.requestsIn(part{method: method}); cold {
+		if n := nodesOf(plans) * t.requestsIn(part{method: method}); cold {
 			needed, planned = needed+n, planned+n
 		}
 	}
@@ -104,7 +104,7 @@ func (t tariff) bound(n int) Seconds {
 func callsBound(tariffs []tariff, plans []nodePlan) Seconds {
 	need := 0
 	for _, n := range plans {
-		need += n.lowestCost(func(part) int { return 1 })
+		need += (1 + n.alike) * n.lowestCost(func(part) int { return 1 })
 	}
 	if need == 0 {
 		return 0

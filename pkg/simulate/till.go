@@ -38,12 +38,15 @@ type till struct {
 type Passed struct{ Passed, Refused int }
 
 func newTill(w World, c sim.Clock) *till {
-	t := &till{w: w, clock: c, describing: map[string]bool{anyDescribe: true}, rng: rand.New(rand.NewPCG(w.Seed, 0)),
-		meters: map[string]*sim.Meter{}, requests: map[string]Passed{}}
+	return &till{w: w, clock: c, describing: w.describing(), rng: rand.New(rand.NewPCG(w.Seed, 0)), meters: map[string]*sim.Meter{}, requests: map[string]Passed{}}
+}
+
+// describing returns the actions that change nothing.
+func (w World) describing() map[string]bool {
 	if w.Driver != nil {
-		t.describing = w.Driver.Describing()
+		return w.Driver.Describing()
 	}
-	return t
+	return map[string]bool{anyDescribe: true}
 }
 
 // isDescribe tells whether a method changes nothing.

@@ -15,8 +15,11 @@ type Trace struct {
 	pods [][]Pod // of each of Nodes, or of the one it is of; by Start
 }
 
+// MostNodes is how many nodes with their agents are played at most.
+const MostNodes = 10_000
+
 const (
-	mostNodes    = 10_000
+	mostNodes    = MostNodes
 	mostPods     = 30_000_000 // of a load: half a gigabyte
 	longestTrace = 366 * 24 * time.Hour
 

@@ -25,6 +25,7 @@ type Region struct {
 
 	mu    sync.Mutex
 	nodes map[string]*Node
+	types map[string]driver.Shape    // that Limits was asked for, by name
 	deeds map[string]reservationDeed // by the reservation's ID
 	lost  map[reserving]time.Time    // when no answer came: answers may not show that range yet
 	pages int                        // of the last look at the whole VPC, 0: there was none
@@ -38,7 +39,7 @@ var (
 // NewRegion returns the Region of the driver. It makes no call.
 func NewRegion(d driver.Driver, o Options) *Region {
 	self := New(d, o)
-	return &Region{d: d, t: self.t, o: o, self: self, nodes: map[string]*Node{}, deeds: map[string]reservationDeed{}, lost: map[reserving]time.Time{}}
+	return &Region{d: d, t: self.t, o: o, self: self, nodes: map[string]*Node{}, types: map[string]driver.Shape{}, deeds: map[string]reservationDeed{}, lost: map[reserving]time.Time{}}
 }
 
 // Node implements cloud.Region.
@@ -51,6 +52,7 @@ func (r *Region) Node(i cloud.Instance) cloud.Cloud {
 	n := newNode(r.d, r.o, r.self.known)
 	n.self = driver.Self{Instance: i.ID, Type: i.Type, Zone: i.Zone}
 	n.log = n.log.With("instance", i.ID)
+	n.shape = r.types[i.Type]
 	r.nodes[i.ID] = n
 	return n
 }
@@ -110,8 +112,26 @@ func (r *Region) Limits(ctx context.Context, types []string) (all map[string]eni
 		n := newNode(r.d, r.o, r.self.known)
 		n.shape = shape
 		all[name] = n.limits()
+		r.keepType(name, shape)
 	}
 	return all, err
+}
+
+// keepType lets nodes of a type, those to come too, go by what it was shown to carry. What is worth a word about a node it asks for itself.
+func (r *Region) keepType(name string, shape driver.Shape) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if shape.Builtin != nil || r.o.Prefixes && !shape.Prefixes {
+		return
+	}
+	r.types[name] = shape
+	for _, n := range r.nodes {
+		n.mu.Lock()
+		if n.self.Type == name && n.shape.ENIs == 0 {
+			n.shape = shape
+		}
+		n.mu.Unlock()
+	}
 }
 
 // Alive implements cloud.Region.

@@ -518,3 +518,35 @@ func TestSweepsOfARegionComeToAllInstances(t *testing.T) {
 		}
 	})
 }
+
+// What an instance carries its type tells: of thousands of nodes each would ask once more.
+func TestNodesOfATypeThatIsKnownDoNotAskForIt(t *testing.T) {
+	w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
+	r := w.region(engine.Options{})
+	ids := map[string]string{}
+	assign := func(instance string) {
+		t.Helper()
+		n := r.Node(cloud.Instance{ID: instance, Type: "small"})
+		if ids[instance] == "" {
+			list, err := n.Interfaces(t.Context())
+			must(t, err)
+			ids[instance] = list[0].ID
+		}
+		got, err := n.AssignAddresses(t.Context(), ids[instance], eni.IPv4, 3)
+		must(t, err)
+		if len(got) != 3 {
+			t.Errorf("%s got %v", instance, got)
+		}
+	}
+	early := r.Node(cloud.Instance{ID: "i-1", Type: "small"}) // it is there before its type is known
+	limits, err := r.Limits(t.Context(), []string{"small"})
+	must(t, err)
+	assign("i-1")
+	assign("i-2")
+	if n := w.Calls()[sim.ActShape]; n != 1 {
+		t.Errorf("types were asked for %d times, want once", n)
+	}
+	if own, err := early.Limits(t.Context()); err != nil || own != limits["small"] {
+		t.Errorf("the node's own limits are %+v, %v; those of its type %+v", own, err, limits["small"])
+	}
+}

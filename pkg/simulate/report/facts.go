@@ -24,11 +24,23 @@ func (r Report) facts() []fact {
 	if len(r.Cloud.Buckets) > 0 {
 		list = append(list, fact{"limits", r.Cloud.bucketText()})
 	}
-	list = append(list, fact{"agent", r.agentText()}, fact{"seed", fmt.Sprint(r.Seed)})
+	list = append(list, fact{"agent", r.agentText()})
+	if share := r.share(); share > 0 {
+		list = append(list, fact{"operator", fmt.Sprintf("takes %d%% of each limit, and calls for all nodes; the API server takes no time", share)})
+	}
+	list = append(list, fact{"seed", fmt.Sprint(r.Seed)})
 	if r.Release != "" {
 		list = append(list, fact{"enipool", r.Release})
 	}
 	return list
+}
+
+// share is what an operator took of the limits in percent, 0 where none was played.
+func (r Report) share() (most int) {
+	for _, one := range r.Results {
+		most = max(most, one.Share)
+	}
+	return most
 }
 
 func (l Load) text() string {

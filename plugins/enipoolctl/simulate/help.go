@@ -3,6 +3,7 @@ package simulate
 const simulateExample = `  enipoolctl simulate --trace test/traces/alibaba-gpu-2023.csv --compare batch:B=16,mf=0.5 --compare burstable --compare besteffort:preAllocate=8 --compare reactive
   enipoolctl simulate --workload burst --pods-per-node 40 --instance-type m5.4xlarge --compare batch:B=8,name=small --compare batch:B=32,name=large --html burst.html
   enipoolctl simulate --cloud aws --nodes 1000
+  enipoolctl simulate --cloud aws --nodes 5000 --operator
   enipoolctl simulate --cloud aws --nodes 5000 --workload steady --pods-per-node 10 --duration 2h --compare batch
   enipoolctl simulate --workload churn --nodes 100 --duration 6h --cloud aws --subnet 10.0.0.0/20 --lead 500ms -o json`
 
@@ -49,6 +50,13 @@ far that is, and to let it go with its instance. Each kind of request has its ow
 limit, a bucket that fills again with a number of them a second; the numbers are
 printed. Without --workload and --trace it plays start with each mode: how long do 1,000
 nodes take until all of their pods have an address?
+
+With --operator each setting is played a second time, where enipool-operator calls the
+cloud for all nodes: what it decides for a node, and the queue and the budget of its
+calls, are the operator's own; the API server takes no time. It takes --share percent of
+each limit, and its BOUND is that of its share. It can be played with up to 1,000,000
+nodes; of more than 10,000 the agents that call the cloud themselves are left out. The
+load is as long as all that is ordered takes.
 
 A setting, --compare MODE[:KEY=VALUE,...], is --config with another mode and other
 keys. Its mode is one of:

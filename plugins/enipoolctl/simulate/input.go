@@ -31,6 +31,7 @@ type simulation struct {
 	world        simulate.World
 	load         simulate.Load
 	settings     []simulate.Setting
+	fleet        *simulate.Fleet // the nodes for an operator, nil: none is played
 }
 
 // readInput reads the flags and the files that they name.
@@ -61,6 +62,9 @@ func (f *playFlags) readInput(compare []string) (simulation, error) {
 	if s.load, err = f.makeLoad(); err != nil {
 		return simulation{}, err
 	}
+	if f.operator {
+		s.fleet = f.fleet(s.load)
+	}
 	s.world.Limits = m.CloudLimits()
 	if m.Name != account.AsGiven {
 		s.instanceType = m.Name
@@ -68,14 +72,16 @@ func (f *playFlags) readInput(compare []string) (simulation, error) {
 	if s.world.MaxPods, err = f.podDensity(m, s.load.Peak(), base.MaxPods.Fixed); err != nil {
 		return simulation{}, err
 	}
-	s.world.Subnets, err = f.placeNodes(m, len(s.load.Nodes))
-	return s, err
+	if s.world.Subnets, err = f.placeNodes(m, len(s.load.Nodes)); err != nil || s.fleet == nil {
+		return s, err
+	}
+	return s, f.lengthen(&s)
 }
 
 // checkNumbers checks what can be checked one by one.
 func (f *playFlags) checkNumbers() error {
 	err := errors.Join(f.InstanceFlags.CheckNumbers(), cli.AtLeast("nodes", f.nodes, 1), cli.AtLeast("pods-per-node", f.pods, 1),
-		f.AtLeast("max-pods", f.maxPods, 1), cli.AtLeast("eni-quota", f.quota, 0))
+		f.AtLeast("max-pods", f.maxPods, 1), cli.AtLeast("eni-quota", f.quota, 0), f.checkOperator())
 	for _, t := range []struct {
 		flag           string
 		d, least, most time.Duration
@@ -127,8 +133,13 @@ func (f *playFlags) makeLoad() (simulate.Load, error) {
 		return simulate.Load{}, errors.New("--pods-per-node: is for --workload; a trace has its own")
 	case f.Given("workload") && f.Given("stagger"):
 		return simulate.Load{}, errors.New("--stagger: is for --trace; each node of --workload has pods of its own")
+	case f.operator && (!f.shared || !simulate.AtOnce(f.load)):
+		return simulate.Load{}, errors.New("--operator: is for --cloud with --workload start or surge: it says how long all pods take to have addresses")
 	case f.Given("trace"):
 		return f.playTrace()
+	}
+	if f.operator && f.nodes > simulate.MostNodes {
+		return simulate.Fleet{Nodes: f.nodes, Pods: f.pods}.Load(f.load, f.duration), nil
 	}
 	if !slices.Contains(simulate.Kinds(), f.load) {
 		return simulate.Load{}, fmt.Errorf("--workload %s: must be one of %s", cli.Spelled(f.load), strings.Join(simulate.Kinds(), ", "))

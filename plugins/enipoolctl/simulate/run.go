@@ -93,14 +93,15 @@ func plotWidth(w io.Writer) int {
 // results are in the order of the settings.
 func (s simulation) play(ctx context.Context, screen io.Writer) ([]simulate.Result, error) {
 	debug.SetGCPercent(400) // memory is plenty, and a tenth of the time goes otherwise
-	p := newProgress(screen, len(s.settings), s.load.Duration)
+	plays := s.plays()
+	p := newProgress(screen, len(plays), s.load.Duration)
 	defer p.end()
-	results := make([]simulate.Result, len(s.settings))
+	results := make([]simulate.Result, len(plays))
 	g, running := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, setting := range s.settings {
+	for i, play := range plays {
 		g.Go(func() (err error) {
-			results[i], err = simulate.Run(running, s.world, s.load, setting, func(played time.Duration) { p.showPlayed(i, played) })
+			results[i], err = play(running, func(played time.Duration) { p.showPlayed(i, played) })
 			return err
 		})
 	}
@@ -109,6 +110,28 @@ func (s simulation) play(ctx context.Context, screen io.Writer) ([]simulate.Resu
 		return nil, errInterrupted
 	}
 	return results, err
+}
+
+// plays returns what is played: each setting, and beside it the same with an operator. Of more nodes than agents are played only that.
+func (s simulation) plays() (list []func(context.Context, func(time.Duration)) (simulate.Result, error)) {
+	for _, setting := range s.settings {
+		if len(s.load.Nodes) <= simulate.MostNodes {
+			list = append(list, func(ctx context.Context, done func(time.Duration)) (simulate.Result, error) {
+				return simulate.Run(ctx, s.world, s.load, setting, done)
+			})
+		}
+		if s.fleet == nil {
+			continue
+		}
+		list = append(list, func(ctx context.Context, done func(time.Duration)) (simulate.Result, error) {
+			named := setting
+			named.Name += ", operator"
+			r, err := simulate.Operate(ctx, s.world, *s.fleet, named, s.load.Duration)
+			done(s.load.Duration)
+			return r, asFlag(err)
+		})
+	}
+	return list
 }
 
 // progress is a bar on a terminal, and nothing elsewhere.

@@ -41,7 +41,14 @@ type playFlags struct {
 	latency              []string
 	wait, lead           time.Duration
 
+	operated
 	output string
+}
+
+// operated is the part of the flags about an operator that calls the cloud for all nodes.
+type operated struct {
+	operator bool
+	share    int
 }
 
 var simulateFormats = []string{"table", "json"}
@@ -71,6 +78,8 @@ func (f *simulateFlags) register(cmd *cobra.Command) {
 	f.playFlags.register(cmd)
 	cmd.Flags().StringArrayVar(&f.compare, "compare", nil, "a setting to play, as MODE[:KEY=VALUE,...]; repeatable; default: --config as it is, with start and surge each mode")
 	cmd.Flags().StringVar(&f.html, "html", "", "write a page with plots to this file, too")
+	cmd.Flags().BoolVar(&f.operator, "operator", false, "play each setting of start and surge in a cloud with an operator, too, that calls the cloud for all nodes; then --nodes may be up to 1000000")
+	cmd.Flags().IntVar(&f.share, "share", 80, "percent of the account's rates that the operator takes")
 	_ = cmd.RegisterFlagCompletionFunc("compare", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return completeCompare(typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	})
