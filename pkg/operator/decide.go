@@ -34,9 +34,14 @@ type input struct {
 	unsure   []string // tokens of ENIs that may have been made
 	describe time.Time
 	observe  bool
-	reclaim  int           // idle slots that the node is asked for
-	before   *order.Status // what the status was before the object was put back, nil if it was not
-	untold   bool          // the spec is one that was put back: what the agent wants now it has not written yet
+	reclaim  int // idle slots that the node is asked for
+	restored
+}
+
+// restored is what there is to know of an object that was put back from a backup.
+type restored struct {
+	before *order.Status // what the status was before, nil if the object was not put back
+	untold bool          // the spec is one of before: what the agent wants now it has not written yet
 }
 
 // decision is what follows.
@@ -61,7 +66,7 @@ func (in input) decide() (decision, error) {
 	if !in.term.Led(view.Status) {
 		return decision{}, errLater
 	}
-	view = in.restored(view)
+	view = in.bringBack(view)
 	if in.limits != (eni.Limits{}) {
 		view.Status.Limits = in.limits
 	}

@@ -33,11 +33,16 @@ type member struct {
 	writing bool
 	calm    bool // nothing is to be done for it unless a describe, its object or its Node says something new
 	client  cloud.Cloud
-	noPlace pool.Cause       // why an ENI that it needs has no place
-	said    string           // what was logged last
-	next    *crd.NodeNetwork // what comes after this member
-	rival   string           // the Node that has the same instance, and had it first
-	left    bool             // the object or the instance is another one now: it goes when its calls have ended
+	noPlace pool.Cause // why an ENI that it needs has no place
+	said    string     // what was logged last
+	succession
+}
+
+// succession is who was before a member and what comes after it.
+type succession struct {
+	next  *crd.NodeNetwork // what comes after this member
+	rival string           // the Node that has the same instance, and had it first
+	left  bool             // the object or the instance is another one now: it goes when its calls have ended
 }
 
 // object is the newest copy of the node's object.

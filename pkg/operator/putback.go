@@ -80,8 +80,8 @@ func (t *term) takeRead(known, newest *crd.NodeNetwork) {
 	t.dirty[newest.Name] = true
 }
 
-// restored returns the view with the status that the object had before it was put back, as a new one.
-func (in input) restored(view order.View) order.View {
+// bringBack returns the view with the status that the object had before it was put back, as a new one.
+func (in input) bringBack(view order.View) order.View {
 	if in.before == nil || view.Status.Revision >= in.before.Revision {
 		return view
 	}

@@ -106,10 +106,11 @@ func TestTwoNodesThatNameOneInstance(t *testing.T) {
 		w.store.mu.Unlock()
 		var said bytes.Buffer
 		w.leadWith(ctx, func(o *operator.Options) { o.Log = slog.New(slog.NewTextHandler(&said, nil)) })
-		w.begin(ctx)
+		w.beginWith(ctx, first)
 		first.set(7)
-		second.set(7)
 		w.until(3*time.Minute, func() bool { return len(first.used()) == 7 })
+		go second.run(ctx)
+		second.set(7)
 		time.Sleep(time.Minute)
 		is := w.store.node(second.name)
 		if len(is.Status.ENIs) > 0 || is.Status.Instance != "" || len(is.Status.Causes) == 0 || is.Status.Causes[0].Reason != "InstanceUnknown" || !strings.Contains(is.Status.Causes[0].Message, first.name) {

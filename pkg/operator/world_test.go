@@ -267,7 +267,12 @@ func (l *leader) kill() {
 
 // begin starts the agents, and the check of all that pods have.
 func (w *world) begin(ctx context.Context) {
-	for _, a := range w.agents {
+	w.beginWith(ctx, w.agents...)
+}
+
+// beginWith begins with some of the agents.
+func (w *world) beginWith(ctx context.Context, agents ...*agent) {
+	for _, a := range agents {
 		go a.run(ctx)
 	}
 	go func() {
