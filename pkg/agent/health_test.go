@@ -44,7 +44,7 @@ func TestAnExhaustedSubnetIsAFaultUntilThereIsRoomAgain(t *testing.T) {
 		if !r.Faulty || r.Reason != health.SubnetExhausted || !r.Taint || r.Capacity != 16 {
 			t.Errorf("after the grace: %+v", r)
 		}
-		for _, part := range []string{"3 pods have no address", "16 there, 16 used, 0 free", "19 wanted", "at most 110", "subnet-a", "another subnet"} {
+		for _, part := range []string{"3 pods have no address", "16 there, 16 used, 0 free", "demand 19", "at most 110", "subnet-a", "another subnet"} {
 			if !strings.Contains(r.Message, part) {
 				t.Errorf("message lacks %q: %s", part, r.Message)
 			}

@@ -173,9 +173,11 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 // hasRoom takes in that a subnet has something again: it is tried at once by those whose pods wait for that.
 func (t *term) hasRoom(s *subnet, now time.Duration) {
 	s.state.RetryAt = min(s.state.RetryAt, now)
-	for name, m := range t.lacking {
-		m.forgetFull(s.place.ID)
-		t.dirty[name] = true
+	for name, m := range t.starving {
+		if m.lacksRoom() {
+			m.forgetFull(s.place.ID)
+			t.dirty[name] = true
+		}
 	}
 }
 

@@ -74,7 +74,7 @@ type zoneNeed struct {
 // What already goes back, or is there, is not asked for again. A node does without what it gave until the zone has room for it.
 func (t *term) reclaim() {
 	zones := map[string]*zoneNeed{}
-	for _, m := range t.members {
+	for _, m := range t.lacking {
 		if m.lacksRoom() || m.asksBack > 0 {
 			zones[m.node.Zone] = &zoneNeed{}
 		}

@@ -36,7 +36,6 @@ type term struct {
 	sweeps   sweeps
 	scanAt   time.Duration // when dues are asked next
 	reclaims bool          // nodes are asked for idle slots, or do without some
-	asksAt   time.Duration // when it is next worked out how many
 }
 
 // index is what is kept of all members so that nobody need go through them.
@@ -46,7 +45,7 @@ type index struct {
 	due      *dues                    // when members are to be looked at though nothing changed
 	describe *dues                    // when they are to be described
 	starving map[string]*member       // whose pods wait
-	lacking  map[string]*member       // whose pods wait for what no subnet has
+	lacking  map[string]*member       // whose pods wait for what no subnet has, and who do without something for such pods
 	starved  map[string]time.Duration // by zone whose pods wait for what no subnet has, or did: when they were last seen to
 }
 
@@ -76,7 +75,7 @@ func (x *index) note(name string, m *member, now order.Moment) {
 	if m.network != nil && m.view.Spec.Waiting > 0 {
 		x.starving[name] = m
 	}
-	if m.lacksRoom() {
+	if m.lacksRoom() || m.asksBack > 0 {
 		x.lacking[name] = m
 	}
 }
@@ -158,8 +157,7 @@ func (t *term) turn() time.Duration {
 		delete(t.dirty, name)
 		t.reconcile(name)
 	}
-	if now >= t.asksAt {
-		t.asksAt = now + askEvery
+	if scans {
 		t.reclaim()
 	}
 	// A job that turns out to need nothing makes room for another one.
@@ -179,7 +177,7 @@ func (t *term) turn() time.Duration {
 		wait = 0
 	}
 	if t.reclaims || len(t.lacking) > 0 {
-		wait = min(wait, t.asksAt-now)
+		wait = min(wait, askEvery)
 	}
 	if scans {
 		t.scanAt = now + scanEvery
@@ -190,7 +188,8 @@ func (t *term) turn() time.Duration {
 	return max(wait, time.Nanosecond)
 }
 
-// scanEvery is how often it is asked at most who is due, however many events there are, and askEvery how often nodes are asked for idle slots.
+// scanEvery is how often it is asked at most who is due and what nodes are asked for, however many events there are; askEvery how often the
+// latter is asked at least, where pods wait for it.
 const (
 	scanEvery = 100 * time.Millisecond
 	askEvery  = time.Second

@@ -152,7 +152,7 @@ func TestMonitoringOpensThePagesOfTheOperator(t *testing.T) {
 	for _, o := range decode(t, "operator", build(t, operatorWithPages(t))) {
 		switch o := o.(type) {
 		case *corev1.ConfigMap:
-			conf, err := operatorconf.Parse([]byte(o.Data["operator.yaml"]))
+			conf, err := operatorconf.Parse([]byte(strings.Replace(o.Data["operator.yaml"], "change-me", "blue", 1)))
 			if opened = true; err != nil || conf.Listen != "0.0.0.0:9810" {
 				t.Errorf("it listens at %q, %v", conf.Listen, err)
 			}

@@ -237,7 +237,29 @@ func (b *bed) operate(ctx context.Context, u *user) error {
 	if err := watchAll(ctx, o); err != nil {
 		return err
 	}
+	if err := b.tellTwice(ctx, u); err != nil {
+		return err
+	}
 	return lead(ctx, u)
+}
+
+// tellTwice tells people the same twice: the second event is counted in the first.
+func (b *bed) tellTwice(ctx context.Context, u *user) error {
+	events, err := NewEvents(u.config)
+	if err != nil {
+		return err
+	}
+	defer events.Close()
+	for range 2 {
+		events.Tell(operator.Notice{Kind: "Subnet", Name: u.name, UID: u.name, Reason: "SubnetFull", Message: "it has no address left"})
+	}
+	for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		list, err := b.admin.CoreV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + u.name})
+		if err == nil && slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Count == 2 }) {
+			return nil
+		}
+	}
+	return ctx.Err()
 }
 
 // watchAll watches until there was something of each kind.

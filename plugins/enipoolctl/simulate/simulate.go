@@ -80,6 +80,7 @@ func (f *simulateFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.html, "html", "", "write a page with plots to this file, too")
 	cmd.Flags().BoolVar(&f.operator, "operator", false, "play each setting of start and surge in a cloud with an operator, too, that calls the cloud for all nodes; then --nodes may be up to 1000000")
 	cmd.Flags().IntVar(&f.share, "share", 80, "percent of the account's rates that the operator takes")
+	cli.Offer(cmd, "share", "50", "80", "100")
 	_ = cmd.RegisterFlagCompletionFunc("compare", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return completeCompare(typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	})
