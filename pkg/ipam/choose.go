@@ -10,7 +10,7 @@ import (
 // ENI order is the order in which a node's ENIs were made: the primary ENI first, the latest
 // last. A pod gets its addresses from the first ENI in this order that has some free. Four
 // things count on it:
-//   - pkg/pool releases from the last ENI backwards (shrink.go, victims): with pods spread
+//   - pkg/pool releases from the last ENI backwards (shrink.go, inReleaseOrder): with pods spread
 //     over all ENIs none would ever be empty, and no ENI could be given up;
 //   - pods of the primary ENI need no element in the packet filter's source map
 //     (pkg/cni/checksource.go), so they work even while that is being repaired;

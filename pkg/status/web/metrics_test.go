@@ -99,7 +99,7 @@ func TestTheGaugesAreTheLastStatus(t *testing.T) {
 		`enipool_addresses{state="releasing"}`: 4, `enipool_addresses{state="lost"}`: 5, `enipool_addresses{state="held"}`: 7, `enipool_addresses{state="unlinked"}`: 9, `enipool_addresses{state="damaged"}`: 6,
 		`enipool_subnet_exhausted{subnet="subnet-a"}`: 1, `enipool_subnet_exhausted{subnet="subnet-b"}`: 0, `enipool_subnet_exhausted{subnet="subnet-c"}`: 1,
 	}
-	for kind := range strings.FieldsSeq("forbidden unavailable operator-silent cache-unusable address-limit subnet-full eni-limit no-subnet throttled link-missing setup-failed call-failed held-by-others room-taken under-way") {
+	for kind := range strings.FieldsSeq("forbidden unavailable wrong-instance operator-silent cache-unusable address-limit subnet-full eni-limit no-subnet throttled link-missing setup-failed call-failed held-by-others room-taken under-way") {
 		want[fmt.Sprintf("enipool_cause{kind=%q}", kind)] = float64(oneIf(kind == "subnet-full"))
 	}
 	for _, r := range reasons {
