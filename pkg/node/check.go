@@ -12,9 +12,13 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-// underWayTime is how long a change that the plugin or an agent is making may look like a
-// difference.
-const underWayTime = pluginTime
+// underWayTime is how long a change that the plugin is making may look like a difference. One of an agent, which
+// makes all that an ENI needs before it writes the node cache, does so for agentLooks of them on a node whose
+// processors have much to do.
+const (
+	underWayTime = pluginTime
+	agentLooks   = 4
+)
 
 // Check compares node state, kernel and the live namespaces, changes nothing, and
 // returns a line for each thing that does not agree, with what to do about it.
@@ -26,28 +30,35 @@ func (n Node) Check(ctx context.Context) ([]string, error) {
 		// All that the kernel lacks now is as it was wanted.
 		return []string{uninstalled + "; what may be left of it `enipool-agent uninstall` removes, an agent or `enipoolctl pool load` sets it up again"}, nil
 	}
-	return n.checkTwice(ctx, func() error { return sleep(ctx, underWayTime) })
+	looks := 1
+	if _, runs := n.Cache.Agent(); runs {
+		looks = agentLooks
+	}
+	return n.lookAgain(ctx, looks, func() error { return sleep(ctx, underWayTime) })
 }
 
-func (n Node) checkTwice(ctx context.Context, wait func() error) ([]string, error) {
+// lookAgain looks as many times again as it is told, as long as something differs.
+func (n Node) lookAgain(ctx context.Context, looks int, wait func() error) ([]string, error) {
 	h, err := host.New()
 	if err != nil {
 		return nil, err
 	}
 	defer h.Close()
-	first, err := n.findAll(ctx, h)
-	gone := errors.Is(err, host.ErrNoLink) // this moment: an agent is about to forget the ENI
-	if err != nil && !gone || err == nil && len(first) == 0 {
-		return linesOf(first), err
+	found, err := n.findAll(ctx, h)
+	for range looks {
+		gone := errors.Is(err, host.ErrNoLink) // this moment: an agent is about to forget the ENI
+		if err != nil && !gone || err == nil && len(found) == 0 {
+			break
+		}
+		if err := wait(); err != nil {
+			return linesOf(found), err
+		}
+		before := found
+		if found, err = n.findAll(ctx, h); err == nil && !gone {
+			found = confirmFindings(before, found)
+		}
 	}
-	if err := wait(); err != nil {
-		return linesOf(first), err
-	}
-	second, err := n.findAll(ctx, h)
-	if gone || err != nil {
-		return linesOf(second), err
-	}
-	return linesOf(confirmFindings(first, second)), nil
+	return linesOf(found), err
 }
 
 // findAll looks for all that does not agree at the moment.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -65,7 +66,7 @@ func TestCheckTellsNothingOfWhatIsUnderWay(t *testing.T) {
 				release()
 			}
 			looked := false
-			lines, err := n.checkTwice(t.Context(), func() error {
+			lines, err := n.lookAgain(t.Context(), 1, func() error {
 				looked = true
 				if run(tt.done); tt.done == "" && tt.begun != "" {
 					release()
@@ -77,6 +78,26 @@ func TestCheckTellsNothingOfWhatIsUnderWay(t *testing.T) {
 			})
 			if err != nil || len(lines) > 0 || !looked {
 				t.Errorf("told %q, %v; looked again: %t", lines, err, looked)
+			}
+		})
+	}
+}
+
+// On a node whose processors have much to do an agent may need several looks from the kernel to the node cache. What lasts is told.
+func TestCheckWaitsForAnAgentAsLongAsSomethingDiffers(t *testing.T) {
+	for done, want := range map[int]int{3: 3, agentLooks + 1: agentLooks} {
+		t.Run(fmt.Sprint("put right after ", done), func(t *testing.T) {
+			n, dev := withPod(t)
+			nettest.Run(t, "ip", "route", "flush", "table", "100")
+			looks := 0
+			lines, err := n.lookAgain(t.Context(), agentLooks, func() error {
+				if looks++; looks == done {
+					nettest.Run(t, "ip", "route", "add", "10.0.0.21", "dev", dev, "table", "100", "proto", "70", "scope", "link")
+				}
+				return nil
+			})
+			if err != nil || looks != want || (len(lines) > 0) != (done > agentLooks) {
+				t.Errorf("told %q after %d looks, %v", lines, looks, err)
 			}
 		})
 	}
