@@ -24,7 +24,7 @@ func TestNothingIsLostInBlocks(t *testing.T) {
 		soakInBlocks(t, *soakSeed)
 		return
 	}
-	for seed := uint64(1); int(seed) <= max(1, *soakSteps/stepsPerSeed/4); seed++ {
+	for seed := uint64(1); int(seed) <= max(1, steps()/stepsPerSeed/4); seed++ {
 		if !t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { soakInBlocks(t, seed) }) {
 			t.Fatalf("replay with: go test ./pkg/agent -run LostInBlocks -soak.seed %d", seed)
 		}

@@ -20,7 +20,7 @@ func TestWithPodsOfAClusterNothingIsLostOrHandedOutTwice(t *testing.T) {
 		clusterSoak(t, *soakSeed)
 		return
 	}
-	for seed := uint64(1); int(seed) <= max(1, *soakSteps/stepsPerSeed/4); seed++ {
+	for seed := uint64(1); int(seed) <= max(1, steps()/stepsPerSeed/4); seed++ {
 		if !t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { clusterSoak(t, seed) }) {
 			t.Fatalf("replay with: go test ./pkg/agent -run WithPodsOfACluster -soak.seed %d", seed)
 		}

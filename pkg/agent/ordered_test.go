@@ -303,7 +303,11 @@ func TestAnOperatedNodeIsKilledAtEachEffect(t *testing.T) {
 
 // Everything that may go wrong, at random.
 func TestOperatedNodesSoak(t *testing.T) {
-	for seed := range uint64(6) {
+	seeds := uint64(6)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 11))
 			operated(t, func(t *testing.T, n *testNode, op *testOperator) {

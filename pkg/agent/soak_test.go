@@ -28,6 +28,15 @@ var (
 // stepsPerSeed is how long one world lives.
 const stepsPerSeed = 1000
 
+// steps is how many steps the random simulations take, over all seeds. With -short, as the race detector runs them, it is a tenth: what could
+// race is the same in all of them.
+func steps() int {
+	if testing.Short() {
+		return *soakSteps / 10
+	}
+	return *soakSteps
+}
+
 // TestNothingIsLostOrHandedOutTwice lets random things happen to two nodes that
 // share subnets: pods, faults of the cloud, restarts, kills at every effect. Then
 // it lets the world be and demands that all comes right.
@@ -36,7 +45,7 @@ func TestNothingIsLostOrHandedOutTwice(t *testing.T) {
 		soak(t, *soakSeed)
 		return
 	}
-	for seed := uint64(1); int(seed) <= max(1, *soakSteps/stepsPerSeed); seed++ {
+	for seed := uint64(1); int(seed) <= max(1, steps()/stepsPerSeed); seed++ {
 		if !t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { soak(t, seed) }) {
 			t.Fatalf("replay with: go test ./pkg/agent -run NothingIsLost -soak.seed %d", seed)
 		}
