@@ -36,7 +36,7 @@ func TestAnAgentWithoutMemoryGoesByTheObject(t *testing.T) {
 	})
 }
 
-// While the API server does not answer, the agent of a node that calls the cloud itself does not know that it does. It serves pods of what
+// An agent that has lost its memory does not know that it calls the cloud itself while the API server does not answer. It serves pods of what
 // the node has, says so, and calls once it has read that there is no object.
 func TestAnAgentDoesNotCallBeforeItHasReadTheObject(t *testing.T) {
 	changesOver(t, func(t *testing.T, n *testNode, op *testOperator) {
@@ -44,6 +44,7 @@ func TestAnAgentDoesNotCallBeforeItHasReadTheObject(t *testing.T) {
 		defer func() { n.stop() }()
 		n.fillWith(t, 4)
 		n.stop()
+		n.loseMemory()
 		calls := n.w.calls()
 		op.set(func(op *testOperator) { op.deaf = true })
 		n.start(-1, false)
@@ -80,6 +81,23 @@ func TestAnAgentDoesNotCallBeforeItHasReadTheObject(t *testing.T) {
 	})
 }
 
+// An agent that remembers that it calls the cloud needs no API server for that.
+func TestAnAgentThatRemembersCallsWithoutTheAPIServer(t *testing.T) {
+	changesOver(t, func(t *testing.T, n *testNode, op *testOperator) {
+		n.start(-1, false)
+		defer func() { n.stop() }()
+		n.fillWith(t, 4)
+		n.stop()
+		calls := n.w.calls()
+		op.set(func(op *testOperator) { op.deaf = true })
+		n.start(-1, false)
+		n.fillWith(t, 30)
+		if got := n.w.calls(); got["Interfaces"] <= calls["Interfaces"] {
+			t.Errorf("the agent does not call: %v, before %v", got, calls)
+		}
+	})
+}
+
 func sameCounts(x, y map[string]int) bool {
 	for k := range y {
 		if x[k] != y[k] {
@@ -89,13 +107,14 @@ func sameCounts(x, y map[string]int) bool {
 	return len(x) == len(y)
 }
 
-// An agent that is to call itself is started again while the operator takes over: nobody calls until that has ended.
+// An agent that is to call itself is started again without its memory while the operator takes over: nobody calls until that has ended.
 func TestNobodyCallsBetweenTheTwo(t *testing.T) {
 	changesOver(t, func(t *testing.T, n *testNode, op *testOperator) {
 		n.start(-1, false)
 		defer func() { n.stop() }()
 		n.fillWith(t, 4)
 		n.stop()
+		n.loseMemory()
 		calls := n.w.calls()
 		op.set(func(op *testOperator) {
 			op.away = true
@@ -141,4 +160,11 @@ func TestASpecOfBeforeIsWrittenAgain(t *testing.T) {
 		}
 		n.fillWith(t, 10)
 	})
+}
+
+// loseMemory loses the agent's memory.
+func (n *testNode) loseMemory() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.memory = nil
 }

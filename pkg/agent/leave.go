@@ -26,10 +26,10 @@ func (s self) lookIfDue(ctx context.Context, now time.Duration) {
 }
 
 // holds tells whether it is not the agent that calls the cloud, or nobody knows yet.
-func (s self) holds() bool { return s.mem.Operated || s.Object != nil && !s.out.calls }
+func (s self) holds() bool { return s.mem.Operated || s.Object != nil && !s.out.calls && !s.mem.Calls }
 
-// mayCall returns whether the agent calls the cloud. Its memory alone does not tell: a node that booted has none. Who calls stands
-// in the node's object, which is read once at the start where there is a cluster. Until then pods get what the node cache has.
+// mayCall returns whether the agent calls the cloud. Where there is a cluster its memory tells, or, without one as after a boot, the node's
+// object, which is read once. Until then pods get what the node cache has.
 func (s self) mayCall(ctx context.Context, now time.Duration) bool {
 	switch {
 	case s.mem.Operated:
@@ -43,7 +43,7 @@ func (s self) mayCall(ctx context.Context, now time.Duration) bool {
 		s.view.operated, s.view.told = true, []pool.Cause{s.unread()}
 		return false
 	case order.AgentCalls(first.View):
-		s.out.calls, s.view = true, view{}
+		s.out.calls, s.mem.Calls, s.unsaved, s.view = true, true, true, view{}
 		return true
 	}
 	s.mem.Operated, s.unsaved = true, true
@@ -87,9 +87,9 @@ func (s self) hasLeft(ctx context.Context, now time.Duration) bool {
 	}
 	// What it may have been making shows as such, and is no ENI of nobody's before.
 	s.Cloud.Recall(cloud.Notes{Begun: newest.Tokens})
-	s.mem.Operated, s.out.calls = false, true
+	s.mem.Operated, s.mem.Calls, s.out.calls = false, true, true
 	if err := s.remember(); err != nil {
-		s.mem.Operated, s.out.calls = true, false
+		s.mem.Operated, s.mem.Calls, s.out.calls = true, false, false
 		s.noteError(err)
 		return wait(pool.CacheUnusable, err.Error())
 	}

@@ -40,6 +40,8 @@ type memory struct {
 	Unsure map[string]time.Duration `json:"unsure,omitempty"`
 	// Operated tells that an operator called the cloud last: what is above is of its object then.
 	Operated bool `json:"operated,omitempty"`
+	// Calls tells that the agent calls the cloud by the node's object, as long as no agent asks an operator to.
+	Calls bool `json:"calls,omitempty"`
 	// Revision is the highest of the object's that the node cache may have seen.
 	Revision int64 `json:"revision,omitempty"`
 	// Seen is when the last describe was asked for, or a while before: see first.go.

@@ -43,6 +43,14 @@ func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
 		next = order.Seen(book, order.View{Spec: next, Status: o.newest.Status}, o.mem.Revision)
 	}
 	if !sameSpec(next, o.newest.Spec) || !sameAsks(asks, o.newest.Asks) {
+		if o.mem.Calls { // an agent with another provider that came next would call beside the operator
+			o.mem.Calls = false
+			if err := o.remember(); err != nil {
+				o.mem.Calls = true
+				o.noteError(err)
+				return
+			}
+		}
 		o.write(ctx, next, asks, nil, now)
 	}
 }

@@ -80,8 +80,9 @@ func TestABackupIsPutBackUnderARunningLeader(t *testing.T) {
 					work(10 * time.Minute)
 					w.store.restore(b, above)
 					for _, a := range w.agents {
+						late := time.Duration(rng.IntN(3000)) * time.Millisecond
 						go func() {
-							time.Sleep(time.Duration(rng.IntN(3000)) * time.Millisecond)
+							time.Sleep(late)
 							a.reads(ctx)
 						}()
 					}
