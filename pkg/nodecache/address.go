@@ -3,6 +3,7 @@ package nodecache
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -146,8 +147,14 @@ func decodeSince(fields []byte) (time.Duration, error) {
 		}
 		ms = ms*10 + time.Duration(c-'0')
 	}
+	if ms > latest {
+		return 0, fmt.Errorf("time since boot %q is longer than any", fields)
+	}
 	return ms * time.Millisecond, nil
 }
+
+// latest is the most milliseconds that a Duration holds, without the one that encodeSince may add: 292 years.
+const latest = math.MaxInt64/time.Millisecond - 1
 
 // ownerPrefix is how the key stands in a line, after the kind.
 func ownerPrefix(k eni.Key) []byte {
