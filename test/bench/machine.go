@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/enipool/enipool/test/bench/table"
 )
 
 // results is the whole of RESULTS.md.
@@ -26,7 +28,7 @@ calls as an ADD, or deletes the veth pair, and does nothing else.
 ## Measurements
 
 %s
-%s`, time.Now().Format(time.DateOnly), machine(), markdown(b.report.targetTable()), markdown(b.report.measureTable()), packetsNote+"\n"+talksNote)
+%s`, time.Now().Format(time.DateOnly), machine(), table.Markdown(b.report.targetTable()), table.Markdown(b.report.measureTable()), packetsNote+"\n"+talksNote)
 }
 
 // machine describes what the numbers are of, and not whose it is.

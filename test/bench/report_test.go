@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/enipool/enipool/test/bench/table"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -58,14 +59,14 @@ func TestReportPrintsTargetsAndMeasures(t *testing.T) {
 | ADD   | 2.00 ms | floor   | 800 ms     | 0.00x | ≤ 0.5x | yes     |
 | floor | 800 ms  | -       | -          | -     | -      | -       |
 `
-	if diff := cmp.Diff(want, markdown(r.targetTable())); diff != "" {
+	if diff := cmp.Diff(want, table.Markdown(r.targetTable())); diff != "" {
 		t.Error(diff)
 	}
 	want = "| what  | median  | min .. max      | n | command    |\n" +
 		"| ----- | ------- | --------------- | - | ---------- |\n" +
 		"| ADD   | 2.00 ms | 1.00 .. 3.00 ms | 3 | `a < conf` |\n" +
 		"| floor | 800 ms  | 400 .. 1200 ms  | 2 | `b`        |\n"
-	if diff := cmp.Diff(want, markdown(r.measureTable())); diff != "" {
+	if diff := cmp.Diff(want, table.Markdown(r.measureTable())); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -84,6 +84,21 @@ func (v *view) check() error {
 	return nil
 }
 
+// run returns what a command does that shows one kind of object.
+func (v *view) run(reach *Flags, show func(ctx context.Context, api *API, output string, out io.Writer) error, kind string) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		if err := v.check(); err != nil {
+			return err
+		}
+		k, err := reach.Reach()
+		if err != nil {
+			return err
+		}
+		once := func(ctx context.Context) error { return show(ctx, k.API, v.output, cmd.OutOrStdout()) }
+		return v.showAll(cmd.Context(), reach, cmd.OutOrStdout(), k.API, once, kind)
+	}
+}
+
 // pause is how long after a picture the next one comes: lists of thousands of nodes are megabytes.
 const pause = 2 * time.Second
 

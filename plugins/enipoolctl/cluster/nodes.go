@@ -30,17 +30,7 @@ agents call the cloud themselves have mode Self: what they want and have only th
 know, and CAUSE is what their Node shows.`,
 		Example: "  enipoolctl cluster nodes\n  enipoolctl cluster nodes -o wide -w",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := shown.check(); err != nil {
-				return err
-			}
-			k, err := reach.Reach()
-			if err != nil {
-				return err
-			}
-			show := func(ctx context.Context) error { return showNodes(ctx, k.API, shown.output, cmd.OutOrStdout()) }
-			return shown.showAll(cmd.Context(), reach, cmd.OutOrStdout(), k.API, show, networkKind)
-		},
+		RunE:    shown.run(reach, showNodes, networkKind),
 	}
 	shown.register(cmd, true)
 	return cmd

@@ -26,17 +26,7 @@ is Full is tried again at NEXT; one that is Low, by isolateBelow of its Subnet, 
 new ENIs.`,
 		Example: "  enipoolctl cluster subnets\n  enipoolctl cluster subnets -w",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := shown.check(); err != nil {
-				return err
-			}
-			k, err := reach.Reach()
-			if err != nil {
-				return err
-			}
-			show := func(ctx context.Context) error { return showSubnets(ctx, k.API, shown.output, cmd.OutOrStdout()) }
-			return shown.showAll(cmd.Context(), reach, cmd.OutOrStdout(), k.API, show, subnetKind)
-		},
+		RunE:    shown.run(reach, showSubnets, subnetKind),
 	}
 	shown.register(cmd, true)
 	return cmd

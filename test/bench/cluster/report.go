@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/enipool/enipool/test/bench/table"
 )
 
 // report collects what was found.
@@ -125,11 +127,11 @@ func (r *report) text() string {
 	var t strings.Builder
 	fmt.Fprintf(&t, "# The operator of a cluster, measured\n\nWritten by `make bench-cluster` (`go run ./test/bench/cluster`) on %s. %s\n\n", time.Now().Format(time.DateOnly), machine())
 	fmt.Fprintf(&t, note, r.nodes, share, r.podsPerNode(), map[bool]string{true: "with the phase and address of each that runs ", false: ""}[r.phases], r.settle)
-	table := [][]string{{"what", "measured", "wanted", "reached"}}
+	rows := [][]string{{"what", "measured", "wanted", "reached"}}
 	for _, row := range r.rows {
-		table = append(table, []string{row.what, row.is, row.wanted, row.reached})
+		rows = append(rows, []string{row.what, row.is, row.wanted, row.reached})
 	}
-	t.WriteString(markdown(table))
+	t.WriteString(table.Markdown(rows))
 	for _, part := range r.missing {
 		fmt.Fprintf(&t, "\nThe part %s failed: what is missing of it was not measured.\n", part)
 	}
@@ -146,28 +148,6 @@ is (nodes - %[2]d) / 4 a second and the latency of a call: no order of calls is 
 All of it shares the machine's cores, and what else runs there.
 
 `
-
-// markdown writes a table that reads well on a terminal too.
-func markdown(table [][]string) string {
-	width := make([]int, len(table[0]))
-	for _, line := range table {
-		for i, cell := range line {
-			width[i] = max(width[i], len([]rune(cell)))
-		}
-	}
-	rule := make([]string, len(width))
-	for i, w := range width {
-		rule[i] = strings.Repeat("-", w)
-	}
-	var t strings.Builder
-	for _, line := range slices.Insert(slices.Clone(table), 1, rule) {
-		for i, cell := range line {
-			t.WriteString("| " + cell + strings.Repeat(" ", width[i]-len([]rune(cell))) + " ")
-		}
-		t.WriteString("|\n")
-	}
-	return t.String()
-}
 
 // machine describes what the numbers are of, and not whose it is.
 func machine() string {
