@@ -34,7 +34,7 @@ func TestTheDigestKnowsAllThatTheAgentWritesDown(t *testing.T) {
 			"Health",       // changes nothing in the cloud
 			"earlierNotes", // say what Notes do
 
-			"Operated", "Revision", // of nodes whose operator calls the cloud
+			"Operated", "Calls", "Revision", // of nodes in a cluster with an operator
 
 			"Seen", // is not written where describes come as often as here
 		}},
