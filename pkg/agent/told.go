@@ -17,7 +17,7 @@ import (
 func (a *Agent) tellCauses(now time.Duration) []pool.Cause {
 	s, r := &a.status, a.reasons(now)
 	list := r.ranked()
-	s.TargetCauses, s.Causes, s.Problem = pool.Texts(a.blockers), nil, r.wrongOnNode()
+	s.TargetCauses, s.Causes, s.Problem = pool.Texts(a.targetCauses), nil, r.wrongOnNode()
 	for _, c := range list {
 		told := status.Cause{Kind: c.Kind.String(), Object: c.Object, Slots: c.Slots, Reason: c.Kind.Reason(), What: health.Explain(asFault(c))}
 		if c.Next > now {
@@ -37,7 +37,7 @@ func asFault(c pool.Cause) health.Cause { return health.Cause{Reason: c.Kind.Rea
 // ranked returns what keeps the node from doing its work, or from addresses that pods wait for,
 // the cause that counts first.
 func (r reasons) ranked() []pool.Cause {
-	s, list := r.status, r.troubles()
+	s, list := r.status, r.failureCauses()
 	switch {
 	case len(list) > 0 || r.view.known:
 	case r.view.operated:
@@ -109,7 +109,7 @@ func (r reasons) short() (list []pool.Cause) {
 		}
 	}
 	if len(list) == 0 {
-		return r.blockers
+		return r.targetCauses
 	}
 	return list
 }
