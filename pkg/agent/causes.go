@@ -18,20 +18,20 @@ import (
 // reasons are what it follows from why the node does not have more addresses: values, none of which
 // acts or asks.
 type reasons struct {
-	now      time.Duration
-	pool     pool.Config
-	families []eni.Family
-	first    int // lowest device index of an ENI with addresses for pods
-	view     *view
-	cached   *ipam.State // nil if it can't be read
-	cache    string      // what is wrong with the node cache, "" if nothing is
-	creates  []create    // ENIs that were begun
-	links    links
-	vpc      string // what is wrong with the VPC's ranges, "" if nothing is
-	backoffs backoffs
-	full     func(subnet string) bool // others need what the subnet has
-	look     time.Duration            // when the cloud is looked at again
-	wait     wait                     // for the first describe
+	now        time.Duration
+	pool       pool.Config
+	families   []eni.Family
+	first      int // lowest device index of an ENI with addresses for pods
+	view       *view
+	cached     *ipam.State // nil if it can't be read
+	wrongCache string      // what is wrong with the node cache, "" if nothing is
+	creates    []create    // ENIs that were begun
+	links      links
+	vpc        string // what is wrong with the VPC's ranges, "" if nothing is
+	backoffs   backoffs
+	full       func(subnet string) bool // others need what the subnet has
+	look       time.Duration            // when the cloud is looked at again
+	wait       wait                     // for the first describe
 
 	demand       demand
 	decision     scale.Decision
@@ -47,9 +47,9 @@ func (a *Agent) reasons(now time.Duration) reasons {
 		creates: a.mem.Creates, links: a.links, vpc: a.wrongVPC, backoffs: a.backoffs, full: func(id string) bool { return a.isFull(id, now) },
 		look: a.lookDue(now), wait: a.waitsFor(now), demand: a.demand, decision: a.decision, sized: a.sized, targetCauses: a.targetCauses, causes: a.causes, status: &a.status}
 	if a.cacheErr != nil || a.rebuildFails() {
-		r.cache = a.cacheProblem()
+		r.wrongCache = a.cacheProblem()
 		if look := a.backoffs[of(looks)]; look.err != nil && !a.view.known { // who reads the condition has no log
-			r.cache += ", and the cloud does not say what to build it from: " + look.why()
+			r.wrongCache += ", and the cloud does not say what to build it from: " + look.why()
 		}
 	}
 	return r

@@ -48,7 +48,7 @@ func (r reasons) ranked() []pool.Cause {
 		list = append(list, pool.Cause{Kind: pool.UnderWay, Words: "cloud has not answered yet"})
 	}
 	list = append(list, r.toGrant()...)
-	if r.cache != "" {
+	if r.wrongCache != "" {
 		list = append(list, r.noCache())
 	}
 	list = append(list, r.links.causes()...)
@@ -68,7 +68,7 @@ func (r reasons) noCache() pool.Cause {
 	if wrong, is := errors.AsType[*wrongInstanceError](failed.err); is {
 		return pool.Cause{Kind: pool.WrongInstance, Next: failed.until, Words: wrong.Error()}
 	}
-	return pool.Cause{Kind: pool.CacheUnusable, Next: failed.until, Words: r.cache}
+	return pool.Cause{Kind: pool.CacheUnusable, Next: failed.until, Words: r.wrongCache}
 }
 
 // lacks tells whether pods have no address that is about to be theirs, or the cluster was told so and
