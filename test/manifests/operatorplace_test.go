@@ -49,6 +49,7 @@ func TestAnOperatorLeavesANodeThatIsGone(t *testing.T) {
 // A node is cordoned, as each drain begins: its operator is not put there again.
 func TestNoOperatorIsPutOnACordonedNode(t *testing.T) {
 	c := start(t, kube.Options{Scheduler: true, ControllerManager: true})
+	c.install(root + "/crds")
 	c.install(root + "/operator")
 	for _, name := range []string{"n1", "n2"} {
 		c.addNode(name, nil)

@@ -41,6 +41,7 @@ func newBed(t *testing.T) *bed {
 	if out, err := exec.Command("go", "build", "-o", b.bin, "../../plugins/enipool", "../../plugins/enipool-agent", "../../plugins/enipool-operator").CombinedOutput(); err != nil {
 		t.Fatalf("build the programs: %v\n%s", err, out)
 	}
+	b.api.Kubectl("apply", "--server-side", "--kustomize=../../conf/kubernetes/crds")
 	b.api.Kubectl("apply", "--server-side", "--kustomize=../../conf/kubernetes/operator")
 	b.api.Kubectl("wait", "--for=condition=Established", "crd/nodenetworks.enipool.io", "crd/subnets.enipool.io")
 	b.vpc = lab.NewVPC(t, "operated", sim.Options{MTU: 1500}, lab.V4)

@@ -17,7 +17,7 @@ func Command() *cobra.Command {
 		Long: `Give a node's calls to the cloud to the operator, or give them to its agent again. No
 pod and no address is touched. Nodes of both kinds may stay side by side for ever.
 
-  1. Install conf/kubernetes/operator with observe: true in operator.yaml.
+  1. Install conf/kubernetes/crds, then conf/kubernetes/operator with observe: true in operator.yaml.
   2. enipoolctl migrate check: what the operator sees, may do, and would choose.
   3. Remove observe, and set cloud.provider: operator in agent.yaml. Agents that run go
      on as they are until they are started again.
@@ -25,5 +25,5 @@ pod and no address is touched. Nodes of both kinds may stay side by side for eve
      kubectl --namespace kube-system rollout restart daemonset/enipool-agent.`,
 	}
 	f.Register(cmd)
-	return cli.Group(cmd, checkCommand(f), nodeCommand(f))
+	return cli.Group(cmd, checkCommand(f), nodeCommand(f), withdrawCommand(f))
 }
