@@ -122,7 +122,7 @@ func (t *term) why(name string) Why {
 	slices.SortFunc(w.Calls, func(a, b Call) int { return a.Since.Compare(b.Since) })
 	w.Causes = nil
 	for _, c := range t.inputOf(m, now).allCauses(m.view) {
-		told := Told{Reason: reasonOf(c.Kind), Message: c.Words}
+		told := Told{Reason: string(order.ReasonOf(c.Kind)), Message: c.Words}
 		if c.Next > now.Mono {
 			told.Next = wallOf(now, c.Next)
 		}
