@@ -39,7 +39,7 @@ func (t *term) describeMembers(now time.Duration) time.Duration {
 	}
 	whole := max(t.looks.all, t.looks.whole.until)
 	begin := whole
-	if at, is := t.describe.next(); is {
+	if at, _, is := t.describe.next(); is {
 		begin = min(begin, max(at+together, t.looks.some.until))
 	}
 	if begin > now {
