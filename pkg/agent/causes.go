@@ -239,7 +239,7 @@ func (r reasons) noSubnet(slots int) []pool.Cause {
 	if r.pool.Mode == pool.Burstable && !r.pool.Partial {
 		need = min(slots, r.decision.Most-r.demand.owned) // it is filled, or not made
 	}
-	return pool.WhyNoSubnet(r.view.subnets, func(n cloud.Subnet) (pool.Cause, bool) {
+	return pool.NoSubnetCauses(r.view.subnets, func(n cloud.Subnet) (pool.Cause, bool) {
 		refused := r.backoffs.cause(newENIsIn(n.ID), r.now)
 		switch {
 		case !n.New, n.Free > 0 && !r.view.takesNew(n): // a plan prefers one that shows enough

@@ -110,9 +110,9 @@ func (s *Subnet) refusal() Cause {
 	return s.NoNew
 }
 
-// WhyNoSubnet returns why no subnet takes a new ENI, nothing where one takes it. refusal tells it of one: with no cause if that takes the
+// NoSubnetCauses returns why no subnet takes a new ENI, nothing where one takes it. refusal tells it of one: with no cause if that takes the
 // ENI, and false if it is not for new ENIs.
-func WhyNoSubnet[S any](subnets []S, refusal func(S) (Cause, bool)) (list []Cause) {
+func NoSubnetCauses[S any](subnets []S, refusal func(S) (Cause, bool)) (list []Cause) {
 	for _, s := range subnets {
 		switch c, is := refusal(s); {
 		case !is:
@@ -130,7 +130,7 @@ func WhyNoSubnet[S any](subnets []S, refusal func(S) (Cause, bool)) (list []Caus
 
 // noSubnet returns why no subnet takes a new ENI.
 func (l *ledger) noSubnet() []Cause {
-	list := WhyNoSubnet(l.subnets, func(f *field) (Cause, bool) { return l.noENIIn(f), f.New })
+	list := NoSubnetCauses(l.subnets, func(f *field) (Cause, bool) { return l.noENIIn(f), f.New })
 	for i := range list {
 		list[i].Slots = l.short()
 	}
