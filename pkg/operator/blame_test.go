@@ -74,6 +74,11 @@ func TestANodeThatJoinsTellsWhatItWaitsFor(t *testing.T) {
 		if s.Causes[0].Reason != "CloudUnavailable" || !strings.Contains(s.Conditions[0].Message, "eni-") {
 			t.Errorf("causes %+v, conditions %+v", s.Causes, s.Conditions)
 		}
+		why, err := w.lead.Why(ctx, a.name)
+		w.must(err)
+		if text := strings.Join(why.Lines(time.Now()), "\n"); !strings.Contains(text, "\n  that waits for ENI eni-") || !strings.Contains(text, "\n  CloudUnavailable: ") {
+			t.Errorf("%s", text)
+		}
 		w.SetFaults()
 		w.until(15*time.Minute, func() bool { return w.store.node(a.name).Status.Mode == crd.Operator })
 	})

@@ -219,7 +219,7 @@ func TestAnObserverKnowsNodesThatHaveNotAsked(t *testing.T) {
 		w.until(time.Minute, func() bool {
 			why, err := l.Why(ctx, "node-000")
 			w.must(err)
-			return why.Want == 5 && why.Cloud != nil
+			return why.Want == 5 && why.Cloud != nil && why.Wrong == "the operator only observes: remove observe from operator.yaml"
 		})
 		for action, n := range w.Calls() {
 			if n > 0 && !strings.HasPrefix(strings.ToLower(action), "describe") {

@@ -15,6 +15,9 @@ func (w Why) Lines(now time.Time) []string {
 	if w.Wrong != "" {
 		say("nothing is done for it: %s", w.Wrong)
 	}
+	if w.Awaits != "" {
+		say("that waits for %s", w.Awaits)
+	}
 	for _, c := range w.Causes {
 		text := c.Reason + ": " + c.Message
 		if c.Next != nil {

@@ -66,7 +66,10 @@ func TestTheWorstNodesComeFirst(t *testing.T) {
 		*network("empty", 16, 0, 0, nil),
 		*network("waits", 48, 32, 4, func(n *crd.NodeNetwork) { n.Spec.WaitingSince = since(time.Minute) }),
 		*network("waits-longer", 48, 32, 2, func(n *crd.NodeNetwork) { n.Spec.WaitingSince = since(time.Hour); n.Generation = 2 }),
-		*network("joining", 16, 16, 0, func(n *crd.NodeNetwork) { n.Status.Mode = crd.Joining }),
+		*network("joining", 16, 16, 0, func(n *crd.NodeNetwork) {
+			n.Status.Mode = crd.Joining
+			n.Status.Conditions = []metav1.Condition{{Type: "Satisfied", Status: "Unknown", Reason: "JoiningDescribe", Message: "a describe that shows the instance"}}
+		}),
 		*network("went-back", 16, 3, 0, func(n *crd.NodeNetwork) { n.Spec.Mode, n.Status.Mode = crd.Self, crd.Self }),
 		*network("gone", 16, 16, 0, nil),
 	}
@@ -83,13 +86,16 @@ func TestTheWorstNodesComeFirst(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	for name, want := range map[string][2]string{"waits-longer": {"Operator", "NotAnswered"}, "self-ill": {"Self", "SubnetExhausted"}, "waits": {"Operator", "Growing"}, "short": {"Operator", "Throttled"},
-		"self": {"Self", ""}, "well": {"Operator", ""}, "went-back": {"Self", ""}, "gone": {"Operator", "NodeGone"}, "joining": {"Joining", ""}} {
+		"self": {"Self", ""}, "well": {"Operator", ""}, "went-back": {"Self", ""}, "gone": {"Operator", "NodeGone"}, "joining": {"Joining", "JoiningDescribe"}} {
 		if r := rows[name]; r.Mode != want[0] || r.Cause != want[1] {
 			t.Errorf("%s: mode %s, cause %s, want %v", name, r.Mode, r.Cause, want)
 		}
 	}
 	if r := rows["went-back"]; r.Want != nil || r.Capacity != "29" {
 		t.Errorf("of a node that calls the cloud itself an operator knows nothing: %+v", r)
+	}
+	if r := rows["joining"]; r.Message != "waits for a describe that shows the instance" {
+		t.Errorf("%+v", r)
 	}
 	if r := rows["short"]; r.Next.IsZero() || *r.Have != 32 {
 		t.Errorf("%+v", r)

@@ -37,6 +37,10 @@ func (observer) Check(context.Context) ([]cloud.Finding, error) {
 	return []cloud.Finding{{What: "permission ec2:CreateTags", Verdict: cloud.Broken, Detail: "refused", Fix: "allow it"}, {What: "credentials", Verdict: cloud.Works, Detail: "a role"}}, nil
 }
 
+func (observer) Report(context.Context) (operator.Report, error) {
+	return operator.Report{Observe: true}, nil
+}
+
 func (observer) All(context.Context) ([]operator.Why, error) {
 	return []operator.Why{
 		{Node: "n1", Zone: "zone-a", Cloud: &operator.InCloud{ENIs: 2, Addresses: 18, Loose: 1, Limits: "4 ENIs x 10 addresses", Subnets: []string{"subnet-b", "subnet-a"}}},
@@ -138,6 +142,10 @@ func TestANodeIsGivenToTheOperatorAndGoesBack(t *testing.T) {
 	s.Put("/api/v1/nodes/n1", node("n1"))
 	refused("nobody leads")
 	s.Put(leases, lease(0))
+	s.Put(pods+"op", pod("op", "n9"))
+	s.Serve("op:9810", web.New("v1").Handler(observer{}, false))
+	refused("operator n9_abc only observes: remove observe from operator.yaml first")
+	s.Put(pods+"op", nil)
 	refused("has 0 pods of enipool-agent on node n1")
 	s.Put(pods+"agent-1", pod("agent-1", "n1"))
 	s.Put(file, agentFile("aws"))
