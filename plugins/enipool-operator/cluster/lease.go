@@ -79,7 +79,7 @@ func (e Election) leadOnce(ctx context.Context, lead func(context.Context, opera
 	// The lease is held for longer than ctx: until the term's calls have ended.
 	held, drop := context.WithCancel(context.WithoutCancel(ctx))
 	defer drop()
-	lock := &renewals{Interface: e.lock(), log: e.Log}
+	lock := &renewals{Interface: e.makeLock(), log: e.Log}
 	var leads atomic.Bool
 	ended := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -123,8 +123,8 @@ func (e Election) leadOnce(ctx context.Context, lead func(context.Context, opera
 	return err
 }
 
-// lock returns the lease as the election writes it, labelled as the operators' pods are, so that one question finds them all.
-func (e Election) lock() *resourcelock.LeaseLock {
+// makeLock returns the lease as the election writes it, labelled as the operators' pods are, so that one question finds them all.
+func (e Election) makeLock() *resourcelock.LeaseLock {
 	return &resourcelock.LeaseLock{Client: e.Client, LeaseMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}, Labels: map[string]string{nameLabel: e.Name},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity, EventRecorder: e.Recorder}}
 }

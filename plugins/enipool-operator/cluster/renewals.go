@@ -26,7 +26,7 @@ func (r *renewals) last() time.Time { return *r.renewed.Load() }
 func (r *renewals) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := r.Interface.Get(ctx)
 	if !apierrors.IsNotFound(err) { // the first operator of a cluster makes it
-		r.tell(ctx, "read", err)
+		r.logFailure(ctx, "read", err)
 	}
 	return record, raw, err
 }
@@ -34,27 +34,27 @@ func (r *renewals) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord,
 // Create takes a lease that nobody had.
 func (r *renewals) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	sent := time.Now()
-	return r.note(ctx, sent, r.Interface.Create(ctx, record))
+	return r.noteWrite(ctx, sent, r.Interface.Create(ctx, record))
 }
 
 // Update takes or renews it.
 func (r *renewals) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	sent := time.Now()
-	return r.note(ctx, sent, r.Interface.Update(ctx, record))
+	return r.noteWrite(ctx, sent, r.Interface.Update(ctx, record))
 }
 
-func (r *renewals) note(ctx context.Context, sent time.Time, err error) error {
+func (r *renewals) noteWrite(ctx context.Context, sent time.Time, err error) error {
 	if err == nil {
 		r.renewed.Store(&sent)
 	}
 	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) { // another operator was faster
-		r.tell(ctx, "written", err)
+		r.logFailure(ctx, "written", err)
 	}
 	return err
 }
 
-// tell logs an error that differs from the one before, and that it is over. The end of the program's own time is no error.
-func (r *renewals) tell(ctx context.Context, done string, err error) {
+// logFailure logs an error that differs from the one before, and that it is over. The end of the program's own time is no error.
+func (r *renewals) logFailure(ctx context.Context, done string, err error) {
 	switch {
 	case ctx.Err() != nil:
 	case err == nil && r.said[done] != "":

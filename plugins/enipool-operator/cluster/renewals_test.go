@@ -91,7 +91,7 @@ func TestALostRaceForTheLeaseIsNotLogged(t *testing.T) {
 
 // The lease is listed beside the operators' pods by the label that they have.
 func TestTheLeaseHasTheLabelOfThePods(t *testing.T) {
-	if lock := (Election{Name: "enipool-operator", Namespace: "default"}).lock(); lock.Labels["app.kubernetes.io/name"] != "enipool-operator" {
+	if lock := (Election{Name: "enipool-operator", Namespace: "default"}).makeLock(); lock.Labels["app.kubernetes.io/name"] != "enipool-operator" {
 		t.Errorf("labels %v", lock.Labels)
 	}
 }
