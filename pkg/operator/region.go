@@ -207,7 +207,7 @@ func (t *term) lookFailed(s seen, now time.Duration) {
 		failures = &t.looks.whole
 	}
 	*failures = failures.add(now)
-	t.o.Log.Warn("a describe failed", "error", s.err)
+	t.o.Log.Warn("a describe failed; it is tried again, and `enipoolctl migrate check` says what the operator may do in the cloud", "error", s.err)
 	if errors.Is(s.err, cloud.ErrThrottled) {
 		t.o.Gate.noteThrottled(t.action("Page", -1), retryAfter(s.err))
 	}

@@ -65,6 +65,7 @@ func TestTheWorstNodesComeFirst(t *testing.T) {
 		}),
 		*network("empty", 16, 0, 0, nil),
 		*network("waits", 48, 32, 4, func(n *crd.NodeNetwork) { n.Spec.WaitingSince = since(time.Minute) }),
+		*network("delivered", 16, 16, 3, func(n *crd.NodeNetwork) { n.Spec.WaitingSince = since(time.Second) }),
 		*network("waits-longer", 48, 32, 2, func(n *crd.NodeNetwork) { n.Spec.WaitingSince = since(time.Hour); n.Generation = 2 }),
 		*network("joining", 16, 16, 0, func(n *crd.NodeNetwork) {
 			n.Status.Mode = crd.Joining
@@ -82,10 +83,10 @@ func TestTheWorstNodesComeFirst(t *testing.T) {
 	for _, r := range nodeRows(nodes, networks) {
 		got, rows[r.Node] = append(got, r.Node), r
 	}
-	if want := []string{"waits-longer", "self-ill", "waits", "empty", "short", "joining", "gone", "self", "well", "went-back"}; !slices.Equal(got, want) {
+	if want := []string{"waits-longer", "self-ill", "waits", "delivered", "empty", "short", "joining", "gone", "self", "well", "went-back"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	for name, want := range map[string][2]string{"waits-longer": {"Operator", "NotAnswered"}, "self-ill": {"Self", "SubnetExhausted"}, "waits": {"Operator", "Growing"}, "short": {"Operator", "Throttled"},
+	for name, want := range map[string][2]string{"waits-longer": {"Operator", "NotAnswered"}, "self-ill": {"Self", "SubnetExhausted"}, "waits": {"Operator", "Growing"}, "delivered": {"Operator", "Delivered"}, "short": {"Operator", "Throttled"},
 		"self": {"Self", ""}, "well": {"Operator", ""}, "went-back": {"Self", ""}, "gone": {"Operator", "NodeGone"}, "joining": {"Joining", "JoiningDescribe"}} {
 		if r := rows[name]; r.Mode != want[0] || r.Cause != want[1] {
 			t.Errorf("%s: mode %s, cause %s, want %v", name, r.Mode, r.Cause, want)

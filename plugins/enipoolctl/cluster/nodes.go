@@ -177,6 +177,8 @@ func (r *nodeRow) judge(network *crd.NodeNetwork) {
 		r.Cause, r.Message = "NotAnswered", "the operator has not answered what the node asks for now"
 	case r.Mode != string(crd.Operator):
 		r.Cause, r.Message = awaited(network)
+	case *r.Have >= *r.Want && *r.Waiting > 0:
+		r.Cause, r.Message = "Delivered", "it has what it asks for; its agent brings that to the pods, or asks for more"
 	case r.grade < changing:
 		r.Cause, r.Message = "Growing", "more is on its way"
 	}

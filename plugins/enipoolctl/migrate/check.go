@@ -154,6 +154,8 @@ func judge(node *corev1.Node, n *crd.NodeNetwork, w operator.Why, known bool) ch
 		bad("the Node has no provider ID, so no instance is known")
 	case !known:
 		bad("the operator does not know the node; it may have come a moment ago")
+	case w.Cloud == nil && c.Asked == string(crd.Operator):
+		bad("the operator has not described it yet: `enipoolctl cluster budget` says whether describes fail")
 	case w.Cloud == nil:
 		bad("the operator has not described it: with observe: true it does, within cloud.describe")
 	case w.Cloud.Error != "":
