@@ -147,7 +147,7 @@ func (o *Operator) askLimits(ctx context.Context, clients map[string]cloud.Cloud
 // looked takes in what a describe has brought.
 func (t *term) looked(s seen, members map[string]*member) {
 	now := t.now()
-	t.looks.under = false
+	t.looks.under, t.looks.last = false, s.err
 	for name, node := range members {
 		if l, known := s.limits[name]; known {
 			node.calm = node.calm && node.limits == l
