@@ -77,7 +77,7 @@ func TestANodeThatJoinsTellsWhatItWaitsFor(t *testing.T) {
 		}
 		why, err := w.lead.Why(ctx, a.name)
 		w.must(err)
-		if text := strings.Join(why.Lines(time.Now()), "\n"); !strings.Contains(text, "\n  that waits for ENI eni-") || !strings.Contains(text, "\n  CloudUnavailable: ") {
+		if text := strings.Join(why.Lines(time.Now()), "\n"); !strings.Contains(text, "\n  that waits for ENI eni-") || strings.Count(text, why.Causes[0].Message) != 1 || !strings.Contains(text, "\n  CloudUnavailable: ") {
 			t.Errorf("%s", text)
 		}
 		w.SetFaults()

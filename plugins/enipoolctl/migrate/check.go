@@ -180,6 +180,9 @@ func judge(node *corev1.Node, n *crd.NodeNetwork, w operator.Why, known bool) ch
 		remark("its object has %d addresses, the cloud showed %d", *c.Stated, w.Cloud.Addresses)
 	}
 	for _, cause := range w.Causes {
+		if slices.ContainsFunc(c.InWay, func(said string) bool { return strings.Contains(said, cause.Message) }) {
+			continue
+		}
 		remark("%s: %s", cause.Reason, cause.Message)
 	}
 	return c

@@ -119,6 +119,8 @@ func TestANodeIsJudged(t *testing.T) {
 		{"not described", judge(node("n1"), nil, operator.Why{}, true), "with observe: true"},
 		{"asked and not described", judge(node("n1"), network(crd.Operator, crd.Joining), operator.Why{Mode: "Joining", Asked: "Operator"}, true), "not described it yet: `enipoolctl cluster budget` says whether describes fail"},
 		{"an error", judge(node("n1"), nil, operator.Why{Cloud: &operator.InCloud{Error: "not found"}}, true), "the cloud: not found"},
+		{"an error once", judge(node("n1"), nil, operator.Why{Cloud: &operator.InCloud{Error: "not found"}, Causes: []operator.Told{{Reason: "InstanceUnknown", Message: "the cloud: not found"}, {Reason: "Throttled", Message: "slow"}}}, true),
+			"the cloud: not found (Throttled: slow)"},
 		{"ready", judge(node("n1"), nil, operator.Why{Cloud: seen}, true), "ready (2 attached ENIs are not enipool's"},
 		{"with an operator", judge(node("n1"), stated, operator.Why{Mode: "Operator", Cloud: seen}, true), "has an operator (2 attached ENIs are not enipool's; they only take room; its object has 1 addresses, the cloud showed 9"},
 	} {
