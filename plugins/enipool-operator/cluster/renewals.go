@@ -25,7 +25,9 @@ func (r *renewals) last() time.Time { return *r.renewed.Load() }
 // Get reads the lease.
 func (r *renewals) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := r.Interface.Get(ctx)
-	if !apierrors.IsNotFound(err) { // the first operator of a cluster makes it
+	if apierrors.IsNotFound(err) { // the first operator of a cluster makes it
+		r.logFailure(ctx, "read", nil)
+	} else {
 		r.logFailure(ctx, "read", err)
 	}
 	return record, raw, err
