@@ -175,6 +175,25 @@ func (d shapeless) Shape(ctx context.Context, s driver.Self) (driver.Shape, erro
 	return d.Driver.Shape(ctx, s)
 }
 
+// What is wrong with the cloud is put right in the operator's file.
+func TestACheckNamesTheFileOfTheOperator(t *testing.T) {
+	play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {
+		w.leadWith(ctx, nil)
+		w.begin(ctx)
+		time.Sleep(time.Minute)
+		w.Refuse(&sim.Error{Reason: sim.Unavailable})
+		found, err := w.lead.Check(ctx)
+		w.must(err)
+		said := ""
+		for _, f := range found {
+			said += f.Detail + "; " + f.Fix + "\n"
+		}
+		if strings.Contains(said, "agent.yaml") || !strings.Contains(said, "operator.yaml") {
+			t.Error(said)
+		}
+	})
+}
+
 // A node that stays between its agent and the operator for a cause that only a person ends has an event, too.
 func TestPeopleAreToldWhyANodeCantJoin(t *testing.T) {
 	play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {
