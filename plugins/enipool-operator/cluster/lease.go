@@ -117,8 +117,11 @@ func (e Election) leadOnce(ctx context.Context, lead func(context.Context, opera
 	if gone := e.resign(context.WithoutCancel(ctx)); gone != nil {
 		e.Log.Warn("the lease can't be handed over; another operator gets it when it runs out", "error", gone)
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return nil
+	case errors.Is(err, context.Canceled): // not by this process
+		return fmt.Errorf("the lease was not renewed for %s, or another operator has it", renewDeadline)
 	}
 	return err
 }

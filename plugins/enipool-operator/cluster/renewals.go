@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -58,7 +59,7 @@ func (r *renewals) noteWrite(ctx context.Context, sent time.Time, err error) err
 // logFailure logs an error that differs from the one before, and that it is over. The end of the program's own time is no error.
 func (r *renewals) logFailure(ctx context.Context, done string, err error) {
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, err != nil && strings.Contains(err.Error(), "would exceed context deadline"): // the client does not begin what has no time left
 	case err == nil && r.said[done] != "":
 		delete(r.said, done)
 		r.log.Info("the lease can be " + done + " again")
@@ -67,7 +68,7 @@ func (r *renewals) logFailure(ctx context.Context, done string, err error) {
 			r.said = map[string]string{}
 		}
 		r.said[done] = err.Error()
-		r.log.Error("the lease can't be "+done+", and this operator can't lead until that ends; it is tried again", "lease", r.Describe(), "error", explainLease(err))
+		r.log.Error("the lease can't be "+done+", without which this operator can't lead; it is tried again", "lease", r.Describe(), "error", explainLease(err))
 	}
 }
 
