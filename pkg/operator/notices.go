@@ -70,7 +70,7 @@ func subnetNotices(s *crd.Subnet, before crd.SubnetStatus) []Notice {
 
 // nodeNotices returns what people are told when a node can't have more, and when it can again.
 func nodeNotices(n *crd.NodeNetwork, before crd.NodeNetworkStatus) []Notice {
-	was, is := reasonOfNode(before), reasonOfNode(n.Status)
+	was, is := noticeOf(before), noticeOf(n.Status)
 	about := Notice{Kind: "NodeNetwork", Name: n.Name, UID: string(n.UID)}
 	switch {
 	case is.Reason == was.Reason:
@@ -83,6 +83,15 @@ func nodeNotices(n *crd.NodeNetwork, before crd.NodeNetworkStatus) []Notice {
 		return nil
 	}
 	return []Notice{about}
+}
+
+// noticeOf returns that condition. Of a node whose calls go over it says what that waits for; what people have to do is the cause.
+func noticeOf(s crd.NodeNetworkStatus) condition {
+	c := reasonOfNode(s)
+	if c.Status == "Unknown" && len(s.Causes) > 0 {
+		c.Reason = s.Causes[0].Reason
+	}
+	return c
 }
 
 // reasonOfNode returns the condition that tells whether a node has what it asks for.

@@ -42,6 +42,7 @@ type looks struct {
 	shown  time.Time     // when the last that succeeded began
 	whole  misses        // of describes of everything
 	some   misses        // of describes of some nodes
+	last   error         // of the last one, nil if it succeeded
 	failed *pool.Cause   // why they fail, once that is told
 }
 
