@@ -114,7 +114,10 @@ func (o *Operator) Run(ctx context.Context, lead Lead) error {
 	o.mu.Lock()
 	o.turned, o.oldest, o.ended = time.Time{}, time.Time{}, nil
 	o.mu.Unlock()
-	return context.Cause(ctx)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return context.Cause(held) // it ended before whoever stops the operator knew
 }
 
 // nextEpoch returns the number of a term: above all that the lease and the objects show, and not below the time in seconds. A lease that was

@@ -110,8 +110,11 @@ func (t *term) report() Report {
 	if at := t.looks.shown; !at.IsZero() {
 		r.DescribedAt = &at
 	}
-	if t.looks.failed != nil {
+	switch { // people are told at once, objects are written later
+	case t.looks.failed != nil:
 		r.Failing = t.looks.failed.Words
+	case t.looks.last != nil:
+		r.Failing = "the last describe failed: " + t.looks.last.Error()
 	}
 	for _, id := range slices.Sorted(maps.Keys(t.subnets)) {
 		r.Subnets = append(r.Subnets, t.roomOf(id))

@@ -132,7 +132,7 @@ func forPlan(p placement.Subnet, n placement.Node, now time.Duration) pool.Subne
 	case p.State == placement.Full && now < p.RetryAt:
 		s.Blocked = pool.Cause{Kind: pool.SubnetFull, Object: p.ID, Next: p.RetryAt, Words: fmt.Sprintf("subnet %s has no free address", p.ID)}
 	case p.State == placement.Low:
-		s.NoNew = pool.Cause{Kind: isolated, Object: p.ID, Words: fmt.Sprintf("subnet %s has %d addresses left and gets no new ENI below %d", p.ID, p.Room(), p.IsolateBelow)}
+		s.NoNew = pool.Cause{Kind: order.Isolated, Object: p.ID, Words: fmt.Sprintf("subnet %s has %d addresses left and gets no new ENI below %d", p.ID, p.Room(), p.IsolateBelow)}
 	}
 	// Whether it is for the node at all: what keeps it from being used now is said above.
 	p.State = placement.Ready

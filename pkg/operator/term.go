@@ -42,6 +42,7 @@ type looks struct {
 	shown  time.Time     // when the last that succeeded began
 	whole  misses        // of describes of everything
 	some   misses        // of describes of some nodes
+	last   error         // of the last one, nil if it succeeded
 	failed *pool.Cause   // why they fail, once that is told
 }
 
@@ -156,7 +157,7 @@ func (t *term) scan(now time.Duration) time.Duration {
 		s.emptied.is = s.emptied.is && now < s.emptied.until
 	}
 	wait := min(t.describeMembers(now), t.readOlder(now), t.sweep(now))
-	if at, is := t.due.next(); is {
+	if at, _, is := t.due.next(); is {
 		wait = min(wait, max(0, at-now))
 	}
 	return wait

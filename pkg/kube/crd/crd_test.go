@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/enipool/enipool/pkg/order"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,12 +20,13 @@ import (
 
 const definitions = "../../../conf/kubernetes/crds/crds.yaml"
 
-// shape is as much of an OpenAPI schema as names fields.
+// shape is as much of an OpenAPI schema as names fields and their words.
 type shape struct {
 	Type, Format, Pattern string
 	Properties            map[string]shape
 	Items                 *shape
 	AdditionalProperties  *shape
+	Enum                  []string
 }
 
 // schemas returns the schemas of the kinds, by name.
@@ -105,6 +107,19 @@ func typeFields(t *testing.T, of reflect.Type, path string, add func(string)) {
 		add(path + " integer")
 	default:
 		t.Errorf("%s is a %s", path, of)
+	}
+}
+
+// A reason that the schema lacks would keep the operator's whole status out of the API server.
+func TestTheSchemaTakesTheReasonsThatOperatorsTell(t *testing.T) {
+	reason := schemas(t)["NodeNetwork"].Properties["status"].Properties["causes"].Items.Properties["reason"]
+	var want []string
+	for _, r := range order.Reasons() {
+		want = append(want, string(r))
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, slices.Sorted(slices.Values(reason.Enum))); diff != "" {
+		t.Errorf("the enum of status.causes.reason in %s (-want +got):\n%s", definitions, diff)
 	}
 }
 
