@@ -20,7 +20,7 @@ const module = "github.com/enipool/enipool/"
 // don't know each other, except that a sub-folder may import its parent.
 var layers = map[string]int{
 	"eni": 0, "digest": 0, // nouns
-	"ipam":  1,                                                                       // the book
+	"ipam":  1,                                                                       // the node state
 	"scale": 2, "netconf": 2, "capacity": 2, "health": 2, "quota": 2, "placement": 2, // decisions
 	"pool":    3,                                                                 // decisions made of others
 	"order":   4,                                                                 // who makes which of those
@@ -59,7 +59,7 @@ func TestImportsGoDownOnly(t *testing.T) {
 			below, ours := strings.CutPrefix(imported, module+"pkg/")
 			if !ours {
 				if layer <= decisions && !slices.Contains(pure, imported) {
-					t.Errorf("%s: imports %s; nouns, book and decisions do no I/O and need no module", s.file, imported)
+					t.Errorf("%s: imports %s; nouns, node state and decisions do no I/O and need no module", s.file, imported)
 				}
 				continue
 			}

@@ -6,7 +6,7 @@ import (
 )
 
 // farLetter is for how many lines a variable may be a letter: its declaration is then
-// still in sight.
+// still near.
 const farLetter = 10
 
 // farLetters finds the variables, parameters and results of one letter that are used more

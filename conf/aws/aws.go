@@ -55,7 +55,7 @@ var Types string
 // Type is what an instance type may carry, on its default network card.
 type Type struct {
 	Name     string
-	ENIs     int  // attached at once, the node's own among them
+	ENIs     int  // attached at once, the primary one included
 	IPs      int  // IPv4 addresses of an ENI, its primary among them; as many IPv6 ones
 	Prefixes bool // in the place of each secondary address an ENI may have a prefix
 }

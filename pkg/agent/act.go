@@ -48,7 +48,7 @@ func (a *Agent) doStep(ctx context.Context, s pool.Step, now time.Duration) (err
 		return fmt.Errorf("%s: %w", s.Do, err)
 	}
 	if !done {
-		a.hungry = a.hungry || !a.refuses(grows, now) // releases begin in the book
+		a.hungry = a.hungry || !a.refuses(grows, now) // releases begin in the cache
 		return nil
 	}
 	a.steps++
@@ -79,11 +79,11 @@ func (a *Agent) about(s pool.Step) []any {
 // cancelReleases takes back releases that the cloud has not heard of. The kernel comes
 // first, as for every address that may be handed out.
 func (a *Agent) cancelReleases(ctx context.Context, s pool.Step, now time.Duration) (bool, error) {
-	book, err := a.read(ctx)
+	cached, err := a.read(ctx)
 	if err != nil {
 		return false, err
 	}
-	next := book.Clone()
+	next := cached.Clone()
 	if len(next.CancelRelease(s.Addrs, now)) == 0 {
 		return false, nil
 	}
@@ -119,9 +119,9 @@ func (a *Agent) startRelease(ctx context.Context, s pool.Step, now time.Duration
 		return false, nil
 	}
 	// The cloud must not take from others what they have taken since it was looked at.
-	book, err := a.read(ctx)
+	cached, err := a.read(ctx)
 	if err == nil {
-		err = a.lookForOthers(ctx, book, now)
+		err = a.lookForOthers(ctx, cached, now)
 	}
 	if err != nil {
 		return false, err
@@ -142,8 +142,8 @@ func (a *Agent) startRelease(ctx context.Context, s pool.Step, now time.Duration
 // startDelete notes that an ENI is to be deleted if all of its addresses are on their way back.
 // That is written down first: a deletion may have its effect after a crash.
 func (a *Agent) startDelete(ctx context.Context, s pool.Step) (bool, error) {
-	book, err := a.read(ctx)
-	if err != nil || inUse(book, s.Index) {
+	cached, err := a.read(ctx)
+	if err != nil || inUse(cached, s.Index) {
 		return false, err
 	}
 	a.mem.Leaving[s.ENI] = false
@@ -157,10 +157,10 @@ func (a *Agent) startDelete(ctx context.Context, s pool.Step) (bool, error) {
 
 // endMade ends intents whose ENIs are in the node cache: they were made, and an earlier agent
 // could not write that down.
-func (a *Agent) endMade(book *ipam.State) {
+func (a *Agent) endMade(cached *ipam.State) {
 	for _, c := range slices.Clone(a.mem.Creates) {
 		if a.calls[intentKey(c.Token)] == nil && slices.ContainsFunc(a.view.enis, func(nic cloud.Interface) bool {
-			return nic.Token == c.Token && nic.Index >= 0 && hasENI(book, nic.ID)
+			return nic.Token == c.Token && nic.Index >= 0 && hasENI(cached, nic.ID)
 		}) {
 			a.endIntent(c.Token)
 		}
@@ -184,7 +184,7 @@ func (a *Agent) retryCreates(ctx context.Context, now time.Duration) {
 	enough := a.demand.owned + a.coming() // without the ENIs that are being made
 	for _, c := range a.mem.Creates {
 		key := intentKey(c.Token)
-		if c.unheard && a.calls[key] == nil && a.pressed(now) && enough >= max(a.demand.wanted, 1) {
+		if c.unheard && a.calls[key] == nil && a.pressed(now) && enough >= max(a.demand.total, 1) {
 			continue
 		}
 		enough += c.Slots
@@ -195,11 +195,11 @@ func (a *Agent) retryCreates(ctx context.Context, now time.Duration) {
 
 // finishReleases finishes releases: the kernel forgets the addresses, then the cloud is
 // asked to take them.
-func (a *Agent) finishReleases(ctx context.Context, book *ipam.State, now time.Duration) (err error) {
-	back := a.releasesByENI(book, now)
+func (a *Agent) finishReleases(ctx context.Context, cached *ipam.State, now time.Duration) (err error) {
+	back := a.releasesByENI(cached, now)
 	if len(back) == 0 && len(a.mem.Leaving) == 0 {
 		if a.unsynced && !a.backoffs.active(of(compares), now) {
-			return a.sync(ctx, now, comparedForBook)
+			return a.sync(ctx, now, comparedForCache)
 		}
 		return nil
 	}
@@ -210,11 +210,11 @@ func (a *Agent) finishReleases(ctx context.Context, book *ipam.State, now time.D
 		if a.backoffs.active(of(compares), now) {
 			return nil
 		}
-		if broken = a.sync(ctx, now, comparedForBook); a.unsynced {
+		if broken = a.sync(ctx, now, comparedForCache); a.unsynced {
 			return broken
 		}
 	}
-	for _, nic := range book.ENIs {
+	for _, nic := range cached.ENIs {
 		started := true
 		switch {
 		case a.backoffs.active(releasesOf(nic.ID), now):
@@ -231,19 +231,19 @@ func (a *Agent) finishReleases(ctx context.Context, book *ipam.State, now time.D
 }
 
 // releasesByENI returns the addresses that the cloud is to take back, by ENI.
-func (a *Agent) releasesByENI(book *ipam.State, now time.Duration) map[string][]netip.Addr {
+func (a *Agent) releasesByENI(cached *ipam.State, now time.Duration) map[string][]netip.Addr {
 	back := map[string][]netip.Addr{}
-	if !a.view.known || book.Count(now, nil).Releasing == 0 {
+	if !a.view.known || cached.Count(now, nil).Releasing == 0 {
 		return back
 	}
-	at, id := a.view.places(), ids(book)
+	at, id := a.view.places(), ids(cached)
 	var all []netip.Addr
-	for _, line := range book.Addresses {
+	for _, line := range cached.Addresses {
 		if line.State == eni.Releasing && at[line.Addr] == id[line.ENI] {
 			all = append(all, line.Addr)
 		}
 	}
-	for _, addr := range a.view.returnable(book, all) {
+	for _, addr := range a.view.returnable(cached, all) {
 		back[at[addr]] = append(back[at[addr]], addr)
 	}
 	return back

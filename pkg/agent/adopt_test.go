@@ -10,18 +10,18 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
-// hasAll fails the test if an ENI of the node is not in its book.
+// hasAll fails the test if an ENI of the node is not in its cache.
 func (n *testNode) hasAll(t *testing.T) {
 	t.Helper()
 	for _, nic := range n.attached() {
-		if !hasENI(n.book, nic.ID) {
-			t.Errorf("ENI %s at index %d is not in the book: %+v", nic.ID, nic.Index, n.book.ENIs)
+		if !hasENI(n.cached, nic.ID) {
+			t.Errorf("ENI %s at index %d is not in the cache: %+v", nic.ID, nic.Index, n.cached.ENIs)
 		}
 	}
 }
 
 // A person detaches an ENI with pods and attaches it again at another index: the next one of
-// ours gets the index that is free, under which the book has the first.
+// ours gets the index that is free, under which the cache has the first.
 func TestAnENIThatCameBackAtAnotherIndexHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n, _, first := withOneENI(t, sim.NodeSpec{Limits: smallENIs})
@@ -67,27 +67,27 @@ func TestAnENIThatLostItsIndexHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// An ENI that the book can't take is told, and holds up no other.
-func TestAnENIThatTheBookRefusesHoldsUpNoOther(t *testing.T) {
+// An ENI that the cache can't take is told, and holds up no other.
+func TestAnENIThatTheCacheRefusesHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
 		n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
 		n.start(-1, false)
 		sleep(time.Minute)
 		n.stop()
-		a, own := n.life.agent, n.book.ENIs[0]
+		a, own := n.life.agent, n.cached.ENIs[0]
 		bad := eni.Interface{ID: "eni-bad", Index: 2, Device: own.Device, MTU: own.MTU, V4: own.V4}
 		good := eni.Interface{ID: "eni-good", Index: 3, Device: "eth3", MTU: own.MTU, V4: own.V4}
-		grown, err := a.growBook(t.Context(), n.book.Clone(), facts{enis: []eni.Interface{bad, good}}, w.now())
-		if !grown || err == nil || hasENI(n.book, bad.ID) || !hasENI(n.book, good.ID) || !a.backoffs.active(adoptionOf(bad.ID), w.now()) {
-			t.Errorf("grown %t, %v: the book has %+v, held are %v", grown, err, n.book.ENIs, a.backoffs.lines(w.now()))
+		grown, err := a.growCache(t.Context(), n.cached.Clone(), facts{enis: []eni.Interface{bad, good}}, w.now())
+		if !grown || err == nil || hasENI(n.cached, bad.ID) || !hasENI(n.cached, good.ID) || !a.backoffs.active(adoptionOf(bad.ID), w.now()) {
+			t.Errorf("grown %t, %v: the cache has %+v, held are %v", grown, err, n.cached.ENIs, a.backoffs.lines(w.now()))
 		}
 	})
 }
 
 // An ENI that the node could not take in is gone: that it could not is no reason any more why the node
 // can't have more addresses.
-func TestAnENIThatIsGoneIsNoTrouble(t *testing.T) {
+func TestAnENIThatIsGoneIsNoCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n := one(t, large, nil)
 		n.stop()
@@ -96,13 +96,13 @@ func TestAnENIThatIsGoneIsNoTrouble(t *testing.T) {
 			a.backOff(adoptionOf(id), errors.New("its index is taken"), w.now())
 		}
 		a.applyDescribe(described{start: w.now(), limits: a.view.limits, subnets: a.view.subnets})
-		if list := a.reasons(w.now()).troubles(); len(list) != 1 || list[0].Object != shown {
+		if list := a.reasons(w.now()).failureCauses(); len(list) != 1 || list[0].Object != shown {
 			t.Errorf("in the way are %+v, want what is the matter with %s alone", list, shown)
 		}
 		a.backoffs.clear(adoptionOf(shown))
 		a.backOff(of(adopts), errors.New("its link is gone"), w.now())
-		if _, err := a.learn(t.Context(), n.book, w.now()); err != nil || len(a.reasons(w.now()).troubles()) > 0 {
-			t.Errorf("with nothing to take in: %v, in the way are %+v", err, a.reasons(w.now()).troubles())
+		if _, err := a.learn(t.Context(), n.cached, w.now()); err != nil || len(a.reasons(w.now()).failureCauses()) > 0 {
+			t.Errorf("with nothing to take in: %v, in the way are %+v", err, a.reasons(w.now()).failureCauses())
 		}
 	})
 }

@@ -8,18 +8,18 @@ type agenda struct {
 	urgent     bool          // then because a call's outcome asks for it
 	againAt    time.Duration // and once more for late effects of calls whose outcome is unknown, 0 for not
 	heardAt    time.Duration // and for those of deletions that an earlier agent began, 0 for not
-	resyncAt   time.Duration // when the kernel and the orphans are
+	resyncAt   time.Duration // when the kernel and the stale allocations are
 	othersAt   time.Duration // when what others hold is
 	cooledAt   time.Duration // when the next address has rested, 0 for none
 	calm       int           // comparisons in a row after the first that found nothing, see putOffResync
 
-	occupied  bool // others changed what they hold since it was looked at
-	disturbed bool // others changed the kernel, and it was not compared since
-	sightDue  bool // a describe came that the book was not compared with
-	unsynced  bool // the book shrank and the kernel does not know yet
-	hungry    bool // something could not begin for want of budget or a free hand
-	rebuilt   bool // this tick built the book: the next one uses it
-	unneeded  bool // the first describe, which was put off, has begun, and nothing needed it before
+	occupied   bool // others changed what they hold since it was looked at
+	disturbed  bool // others changed the kernel, and it was not compared since
+	compareDue bool // a describe came that the cache was not compared with
+	unsynced   bool // the cache shrank and the kernel does not know yet
+	hungry     bool // something could not begin for want of budget or a free hand
+	rebuilt    bool // this tick built the cache: the next one uses it
+	unneeded   bool // the first describe, which was put off, has begun, and nothing needed it before
 }
 
 // begin forgets what only the last tick could not do.

@@ -36,10 +36,10 @@ var large = eni.Limits{ENIs: 4, V4: 50, V6: 50}
 func (n *testNode) total() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.bookErr != nil {
+	if n.cacheErr != nil {
 		return -1
 	}
-	return len(n.book.Addresses)
+	return len(n.cached.Addresses)
 }
 
 func TestAnEmptyNodeGetsABatchAndItsOwnENI(t *testing.T) {
@@ -136,7 +136,7 @@ func TestARestartTearsNothingDown(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		n.mu.Lock()
-		before := fmt.Sprint(n.book.Addresses)
+		before := fmt.Sprint(n.cached.Addresses)
 		n.mu.Unlock()
 		calls := w.calls()
 		n.kill()
@@ -144,10 +144,10 @@ func TestARestartTearsNothingDown(t *testing.T) {
 		time.Sleep(50 * time.Second)
 		synctest.Wait()
 		n.mu.Lock()
-		after := fmt.Sprint(n.book.Addresses)
+		after := fmt.Sprint(n.cached.Addresses)
 		n.mu.Unlock()
 		if before != after {
-			t.Errorf("the book changed:\n%s\n%s", before, after)
+			t.Errorf("the cache changed:\n%s\n%s", before, after)
 		}
 		now := w.calls()
 		if now["AssignAddresses"] != calls["AssignAddresses"] || now["UnassignAddresses"] != calls["UnassignAddresses"] {
@@ -167,18 +167,18 @@ func TestADamagedCacheIsRebuiltWithItsOwners(t *testing.T) {
 			}
 		}
 		n.mu.Lock()
-		n.bookErr = nodecache.ErrDamaged
+		n.cacheErr = nodecache.ErrDamaged
 		n.mu.Unlock()
 		n.wake()
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if n.bookErr != nil {
-			t.Fatalf("not rebuilt: %v", n.bookErr)
+		if n.cacheErr != nil {
+			t.Fatalf("not rebuilt: %v", n.cacheErr)
 		}
 		for k := range n.pods {
-			if len(n.book.OwnedBy(k)) != 1 {
+			if len(n.cached.OwnedBy(k)) != 1 {
 				t.Errorf("%s lost its address", k)
 			}
 		}
@@ -272,13 +272,13 @@ func TestAnAddressThatTheCloudTookAwayIsNeverHandedOutAgain(t *testing.T) {
 		synctest.Wait()
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		for _, line := range n.book.Addresses {
+		for _, line := range n.cached.Addresses {
 			has := false
 			for _, a := range n.attached()[0].Addresses {
 				has = has || a == line.Addr
 			}
 			if !has {
-				t.Errorf("%s is in the book as %s and not in the cloud", line.Addr, line.State)
+				t.Errorf("%s is in the cache as %s and not in the cloud", line.Addr, line.State)
 			}
 		}
 	})
@@ -415,7 +415,7 @@ func TestANodeThatIsToldItIsNotBurstableIsBestEffort(t *testing.T) {
 	})
 }
 
-func TestNewSettingsReachTheBook(t *testing.T) {
+func TestNewSettingsReachTheCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, n := one(t, large, nil)
 		n.stop()
@@ -427,8 +427,8 @@ func TestNewSettingsReachTheBook(t *testing.T) {
 		defer n.stop()
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if s := n.book.Settings; s.CoolDown != time.Minute || s.SNAT {
-			t.Errorf("book has %+v", s)
+		if s := n.cached.Settings; s.CoolDown != time.Minute || s.SNAT {
+			t.Errorf("cache has %+v", s)
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// belief is what describes and the agent's own calls together say of the cloud. What the book has to
+// belief is what describes and the agent's own calls together say of the cloud. What the cache has to
 // learn follows from it alone: see facts.go.
 type belief struct {
 	view    *view
@@ -20,7 +20,7 @@ type belief struct {
 	mem     *memory     // what they may still do
 	settle  time.Duration
 	first   int                  // lowest device index of an ENI with addresses for pods
-	refused func(id string) bool // the book has refused the ENI lately
+	refused func(id string) bool // the cache has refused the ENI lately
 }
 
 // belief returns what is believed now.
@@ -32,8 +32,8 @@ func (a *Agent) belief(now time.Duration) belief {
 // doubts are what was not found where it should be. One look is not enough to act on: the cloud may
 // show what was before a call, and a DEL may be on its way.
 type doubts struct {
-	suspects since[netip.Addr] // in the book and not in the cloud
-	strays   since[string]     // ENIs of the book that are not in the cloud
+	suspects since[netip.Addr] // in the cache and not in the cloud
+	strays   since[string]     // ENIs of the cache that are not in the cloud
 	leaks    since[string]     // unattached ENIs of ours
 	dead     since[eni.Owner]  // owners whose sandboxes are gone
 	barren   since[string]     // intents, by token, that the cloud is unavailable for: none of their calls has come to anything
@@ -76,29 +76,29 @@ func (s since[K]) still(found iter.Seq[K], now time.Duration) since[K] {
 	return next
 }
 
-// sighted takes in what a describe shows of the book. It is done once a describe.
-func (d doubts) sighted(v *view, book *ipam.State) doubts {
-	d.suspects = d.suspects.still(misplaced(v, book), v.start)
-	d.strays = d.strays.still(unshown(v, book), v.start)
+// sighted takes in what a describe shows of the cache. It is done once a describe.
+func (d doubts) sighted(v *view, cached *ipam.State) doubts {
+	d.suspects = d.suspects.still(misplaced(v, cached), v.start)
+	d.strays = d.strays.still(unshown(v, cached), v.start)
 	return d
 }
 
-// misplaced are the book's addresses that are not where they should be.
-func misplaced(v *view, book *ipam.State) iter.Seq[netip.Addr] {
-	at, id := v.places(), ids(book)
+// misplaced are the cache's addresses that are not where they should be.
+func misplaced(v *view, cached *ipam.State) iter.Seq[netip.Addr] {
+	at, id := v.places(), ids(cached)
 	return func(yield func(netip.Addr) bool) {
-		for i := range book.Addresses {
-			if line := &book.Addresses[i]; at[line.Addr] != id[line.ENI] && !yield(line.Addr) {
+		for i := range cached.Addresses {
+			if line := &cached.Addresses[i]; at[line.Addr] != id[line.ENI] && !yield(line.Addr) {
 				return
 			}
 		}
 	}
 }
 
-// unshown are the book's ENIs that are not attached.
-func unshown(v *view, book *ipam.State) iter.Seq[string] {
+// unshown are the cache's ENIs that are not attached.
+func unshown(v *view, cached *ipam.State) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for _, nic := range book.ENIs {
+		for _, nic := range cached.ENIs {
 			if have, ok := v.eni(nic.ID); (!ok || have.Index < 0) && !yield(nic.ID) {
 				return
 			}

@@ -21,26 +21,26 @@ func believed(v *view, d doubts, notes cloud.Notes) belief {
 
 func lineAt(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}) }
 
-// anyBook draws a book of two ENIs with a few addresses in any state.
-func anyBook(t *rapid.T) *ipam.State {
-	book := &ipam.State{ENIs: []eni.Interface{{ID: "eni-a"}, {ID: "eni-b", Index: 1}}}
-	book.Settings.Families = []eni.Family{eni.IPv4}
+// anyCache draws a cache of two ENIs with a few addresses in any state.
+func anyCache(t *rapid.T) *ipam.State {
+	cached := &ipam.State{ENIs: []eni.Interface{{ID: "eni-a"}, {ID: "eni-b", Index: 1}}}
+	cached.Settings.Families = []eni.Family{eni.IPv4}
 	for i := range rapid.IntRange(0, 8).Draw(t, "lines") {
 		line := eni.Address{Addr: lineAt(i), ENI: i % 2, State: rapid.SampledFrom([]eni.State{eni.Free, eni.Used, eni.Cooling, eni.Releasing, eni.Held}).Draw(t, "state")}
 		if line.State == eni.Used {
 			line.Owner, line.Lost = &eni.Owner{Key: eni.Key{Container: fmt.Sprint(i)}}, rapid.Bool().Draw(t, "lost")
 		}
-		book.Addresses = append(book.Addresses, line)
+		cached.Addresses = append(cached.Addresses, line)
 	}
-	return book
+	return cached
 }
 
 // anyView draws what a describe at that time shows of the two ENIs: each address on one of
 // them, or on none.
-func anyView(t *rapid.T, book *ipam.State, at time.Duration) *view {
+func anyView(t *rapid.T, cached *ipam.State, at time.Duration) *view {
 	v := &view{known: true, start: at}
 	shown := [2][]netip.Addr{}
-	for i := range len(book.Addresses) + 2 {
+	for i := range len(cached.Addresses) + 2 {
 		if on := rapid.IntRange(-1, 1).Draw(t, "on"); on >= 0 {
 			shown[on] = append(shown[on], lineAt(i))
 		}
@@ -82,22 +82,22 @@ func TestWhatIsAmissIsSoSinceTheFirstLookInARow(t *testing.T) {
 // Through any describes: what the last of them shows in its place is neither held back, lost nor forgotten;
 // nothing is lost by one describe alone; what a pod has is never forgotten; and what own calls took
 // goes at once, while what nobody took stays until looks far enough apart agree.
-func TestTheBookLosesOnlyWhatIsSurelyGone(t *testing.T) {
+func TestTheCacheLosesOnlyWhatIsSurelyGone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		book, d := anyBook(t), noDoubts()
+		cached, d := anyCache(t), noDoubts()
 		at, missing := time.Minute, map[netip.Addr]time.Duration{}
 		for range rapid.IntRange(1, 4).Draw(t, "describes") {
 			at += time.Duration(rapid.IntRange(1, 12).Draw(t, "later")) * time.Second
-			v := anyView(t, book, at)
+			v := anyView(t, cached, at)
 			var notes cloud.Notes
-			if len(book.Addresses) > 0 && rapid.Bool().Draw(t, "called") {
-				taken := rapid.SampledFrom(book.Addresses).Draw(t, "taken")
-				notes.Gone = map[string][]netip.Addr{ids(book)[taken.ENI]: {taken.Addr}}
+			if len(cached.Addresses) > 0 && rapid.Bool().Draw(t, "called") {
+				taken := rapid.SampledFrom(cached.Addresses).Draw(t, "taken")
+				notes.Gone = map[string][]netip.Addr{ids(cached)[taken.ENI]: {taken.Addr}}
 			}
-			d = d.sighted(v, book)
-			f := believed(v, d, notes).compare(book, nil, at)
-			places, id := v.places(), ids(book)
-			for _, line := range book.Addresses {
+			d = d.sighted(v, cached)
+			f := believed(v, d, notes).compare(cached, nil, at)
+			places, id := v.places(), ids(cached)
+			for _, line := range cached.Addresses {
 				here := places[line.Addr] == id[line.ENI]
 				if first, was := missing[line.Addr]; here {
 					delete(missing, line.Addr)
@@ -127,8 +127,8 @@ func TestTheBookLosesOnlyWhatIsSurelyGone(t *testing.T) {
 			}
 			for index, addrs := range f.addrs {
 				for _, addr := range addrs {
-					if places[addr] != id[index] || knownOf(book)[addr] {
-						t.Fatalf("%s is taken in on the ENI %d: on %q, in the book %t", addr, index, places[addr], knownOf(book)[addr])
+					if places[addr] != id[index] || knownOf(cached)[addr] {
+						t.Fatalf("%s is taken in on the ENI %d: on %q, in the cache %t", addr, index, places[addr], knownOf(cached)[addr])
 					}
 				}
 			}
@@ -140,8 +140,8 @@ func TestTheBookLosesOnlyWhatIsSurelyGone(t *testing.T) {
 // under way what it was before.
 func TestTheViewIsWhatOwnCallsMadeOfIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		book := anyBook(t)
-		before, now := anyView(t, book, time.Minute), anyView(t, book, 2*time.Minute)
+		cached := anyCache(t)
+		before, now := anyView(t, cached, time.Minute), anyView(t, cached, 2*time.Minute)
 		busy := map[string]bool{"eni-a": rapid.Bool().Draw(t, "a call on a"), "eni-b": rapid.Bool().Draw(t, "a call on b")}
 		before.places()
 		next := before.renewed(now.enis, func(id string) bool { return busy[id] })

@@ -79,25 +79,25 @@ func (v *view) whole(lines []eni.Address, goes func(*eni.Address) bool) map[neti
 
 // drainable returns those of the addresses that can go back. A pod may have been faster
 // than the plan: then the rest of its block stays too, for the cloud takes no part.
-func (v *view) drainable(book *ipam.State, addrs []netip.Addr, now time.Duration) []netip.Addr {
+func (v *view) drainable(cached *ipam.State, addrs []netip.Addr, now time.Duration) []netip.Addr {
 	if !v.inBlocks() {
 		return addrs
 	}
-	whole := v.whole(book.Addresses, func(line *eni.Address) bool {
-		return line.State != eni.Used && line.State != eni.Held && !book.IsCooling(line, now) && !line.Lost
+	whole := v.whole(cached.Addresses, func(line *eni.Address) bool {
+		return line.State != eni.Used && line.State != eni.Held && !cached.IsCooling(line, now) && !line.Lost
 	})
 	return among(addrs, whole)
 }
 
 // returnable is drainable for addresses that are on their way back: the cloud is asked
-// for blocks all of which are. What it shows and the book does not have yet is not.
-func (v *view) returnable(book *ipam.State, back []netip.Addr) []netip.Addr {
+// for blocks all of which are. What it shows and the cache does not have yet is not.
+func (v *view) returnable(cached *ipam.State, back []netip.Addr) []netip.Addr {
 	if !v.inBlocks() {
 		return back
 	}
-	lines := append([]eni.Address(nil), book.Addresses...)
-	known, index := knownOf(book), map[string]int{}
-	for _, nic := range book.ENIs {
+	lines := append([]eni.Address(nil), cached.Addresses...)
+	known, index := knownOf(cached), map[string]int{}
+	for _, nic := range cached.ENIs {
 		index[nic.ID] = nic.Index
 	}
 	for addr, id := range v.places() {
@@ -135,14 +135,14 @@ func (v *view) price(addrs []netip.Addr) int {
 }
 
 // crowded tells whether the ENI has no room for a block more because single addresses
-// take it. book is nil if it can't be read.
-func (v *view) crowded(book *ipam.State, e *pool.ENI, families []eni.Family) bool {
-	if !v.inBlocks() || book == nil {
+// take it. cached is nil if it can't be read.
+func (v *view) crowded(cached *ipam.State, e *pool.ENI, families []eni.Family) bool {
+	if !v.inBlocks() || cached == nil {
 		return false
 	}
 	lines := map[netip.Prefix]int{}
-	for i := range book.Addresses {
-		if line := &book.Addresses[i]; line.ENI == e.Index {
+	for i := range cached.Addresses {
+		if line := &cached.Addresses[i]; line.ENI == e.Index {
 			lines[v.block(line.ENI, line.Addr).bits]++
 		}
 	}
@@ -167,20 +167,20 @@ func (v *view) crowded(book *ipam.State, e *pool.ENI, families []eni.Family) boo
 	return false
 }
 
-// recognize adds to the view what the book has of the blocks that it shows. How many
+// recognize adds to the view what the cache has of the blocks that it shows. How many
 // addresses of an IPv6 block are shown follows the limits, and those the configuration: who
 // lowers them must not take the others from under pods.
-func (v *view) recognize(book *ipam.State, notes cloud.Notes) {
-	id := ids(book)
+func (v *view) recognize(cached *ipam.State, notes cloud.Notes) {
+	id := ids(cached)
 	for i := range v.enis {
 		nic := &v.enis[i]
-		if at := slices.IndexFunc(book.ENIs, func(have eni.Interface) bool { return have.ID == nic.ID }); at >= 0 && electAgain(nic, book.ENIs[at].V6) {
+		if at := slices.IndexFunc(cached.ENIs, func(have eni.Interface) bool { return have.ID == nic.ID }); at >= 0 && electAgain(nic, cached.ENIs[at].V6) {
 			v.at, v.agrees = nil, false
 		}
 		gone := notes.Gone[nic.ID]
 		var more []netip.Addr
-		for k := range book.Addresses {
-			line := &book.Addresses[k]
+		for k := range cached.Addresses {
+			line := &cached.Addresses[k]
 			within := func(b netip.Prefix) bool { return b.Contains(line.Addr) && !slices.Contains(gone, line.Addr) }
 			if id[line.ENI] == nic.ID && slices.ContainsFunc(nic.Partial, within) && !slices.Contains(nic.Addresses, line.Addr) {
 				more = append(more, line.Addr)
@@ -193,17 +193,17 @@ func (v *view) recognize(book *ipam.State, notes cloud.Notes) {
 	}
 }
 
-// electAgain makes the primary IPv6 address of the view's ENI the one that the book has, as long
+// electAgain makes the primary IPv6 address of the view's ENI the one that the cache has, as long
 // as the ENI has it: where the cloud does not tell which one it is, a later process may take
 // another, which a pod has by then.
-func electAgain(nic *cloud.Interface, book eni.Net) bool {
-	at := slices.Index(nic.Addresses, book.Primary.Addr())
+func electAgain(nic *cloud.Interface, cached eni.Net) bool {
+	at := slices.Index(nic.Addresses, cached.Primary.Addr())
 	if at < 0 || !nic.V6.IsValid() {
 		return false
 	}
 	nic.Addresses = slices.Clone(nic.Addresses)
 	nic.Addresses[at] = nic.V6.Primary.Addr()
 	slices.SortFunc(nic.Addresses, netip.Addr.Compare)
-	nic.V6 = book
+	nic.V6 = cached
 	return true
 }

@@ -161,8 +161,8 @@ func TestANodeOfBlocksGrowsAndShrinksByThem(t *testing.T) {
 	})
 }
 
-// booked is a book of one ENI with addresses 10.0.0.0 and on, in those states.
-func booked(states ...eni.State) *ipam.State {
+// cacheOf returns a node cache of one ENI with addresses 10.0.0.0 and on, in those states.
+func cacheOf(states ...eni.State) *ipam.State {
 	b := &ipam.State{Settings: ipam.Settings{Families: []eni.Family{eni.IPv4}, CoolDown: 30 * time.Second}, ENIs: []eni.Interface{{ID: "eni-a"}}}
 	next := netip.MustParseAddr("10.0.0.0")
 	for _, state := range states {
@@ -172,13 +172,13 @@ func booked(states ...eni.State) *ipam.State {
 	return b
 }
 
-func inFours(book *ipam.State, more ...string) *Agent {
+func inFours(cached *ipam.State, more ...string) *Agent {
 	a := looker(nil, nil)
 	a.doubts = noDoubts()
 	a.mem.Begun = map[netip.Addr]bool{}
 	a.view = view{known: true, limits: eni.Limits{ENIs: 2, V4: 9, V4Block: eni.Block{Bits: 30, Size: 4}},
 		enis: []cloud.Interface{{ID: "eni-a", Subnet: "subnet-a"}}, subnets: []cloud.Subnet{{ID: "subnet-a", Free: 100}}}
-	for _, line := range book.Addresses {
+	for _, line := range cached.Addresses {
 		a.view.enis[0].Addresses = append(a.view.enis[0].Addresses, line.Addr)
 	}
 	for _, addr := range more {
@@ -187,9 +187,9 @@ func inFours(book *ipam.State, more ...string) *Agent {
 	return a
 }
 
-func addrsOf(book *ipam.State) []netip.Addr {
+func addrsOf(cached *ipam.State) []netip.Addr {
 	var list []netip.Addr
-	for _, line := range book.Addresses {
+	for _, line := range cached.Addresses {
 		list = append(list, line.Addr)
 	}
 	return list
@@ -204,28 +204,28 @@ const (
 
 func TestAPodThatIsFasterThanADrainKeepsTheBlock(t *testing.T) {
 	for _, state := range []eni.State{used, cooling} {
-		book := booked(free, free, releasing, free, free, state, free, free)
-		got := inFours(book).view.drainable(book, addrsOf(book), at)
-		if want := addrsOf(book)[:4]; !slices.Equal(want, got) {
+		cached := cacheOf(free, free, releasing, free, free, state, free, free)
+		got := inFours(cached).view.drainable(cached, addrsOf(cached), at)
+		if want := addrsOf(cached)[:4]; !slices.Equal(want, got) {
 			t.Errorf("beside a %s address drained are %v, want %v", state, got, want)
 		}
 	}
-	book := booked(free, used)
-	if got := looker(nil, nil).view.drainable(book, addrsOf(book), at); !slices.Equal(addrsOf(book), got) {
+	cached := cacheOf(free, used)
+	if got := looker(nil, nil).view.drainable(cached, addrsOf(cached), at); !slices.Equal(addrsOf(cached), got) {
 		t.Errorf("without blocks drained are %v", got)
 	}
 }
 
 func TestTheCloudIsAskedForWholeBlocksOnly(t *testing.T) {
-	book := booked(releasing, releasing, releasing, releasing, releasing, releasing, free, releasing)
-	if got := inFours(book).releasesByENI(book, at)["eni-a"]; !slices.Equal(addrsOf(book)[:4], got) {
+	cached := cacheOf(releasing, releasing, releasing, releasing, releasing, releasing, free, releasing)
+	if got := inFours(cached).releasesByENI(cached, at)["eni-a"]; !slices.Equal(addrsOf(cached)[:4], got) {
 		t.Errorf("asked back are %v, want the first block", got)
 	}
-	book = booked(releasing, releasing, releasing)
-	if got := inFours(book, "10.0.0.3").releasesByENI(book, at); len(got) > 0 {
+	cached = cacheOf(releasing, releasing, releasing)
+	if got := inFours(cached, "10.0.0.3").releasesByENI(cached, at); len(got) > 0 {
 		t.Errorf("asked back are %v, and the cloud has one more of the block", got)
 	}
-	if got := inFours(book, "10.0.0.4").releasesByENI(book, at)["eni-a"]; len(got) != 3 {
+	if got := inFours(cached, "10.0.0.4").releasesByENI(cached, at)["eni-a"]; len(got) != 3 {
 		t.Errorf("asked back are %v, want 3 single addresses", got)
 	}
 }
@@ -241,16 +241,16 @@ func (n *noting) Notes() cloud.Notes { return n.notes }
 // With a lower limit fewer addresses of an IPv6 block are shown. Those that pods have of the
 // others are the node's all the same.
 func TestAddressesOfAShownBlockStayWhenTheLimitIsLowered(t *testing.T) {
-	book := booked(used, free, free, used)
-	a, notes := inFours(book), &noting{}
+	cached := cacheOf(used, free, free, used)
+	a, notes := inFours(cached), &noting{}
 	a.Cloud = notes
 	shown := &a.view.enis[0]
 	shown.Addresses = shown.Addresses[:2]
 	lost := func() int {
-		a.sight(book)
+		a.noteDoubts(cached)
 		a.view.start += time.Hour
-		a.sight(book)
-		return len(a.belief(at).compare(book, nil, at).lost)
+		a.noteDoubts(cached)
+		return len(a.belief(at).compare(cached, nil, at).lost)
 	}
 	if n := lost(); n != 2 {
 		t.Fatalf("the test shows nothing: %d are lost", n)
@@ -260,8 +260,8 @@ func TestAddressesOfAShownBlockStayWhenTheLimitIsLowered(t *testing.T) {
 		t.Errorf("%d of the block are lost, %d are there", n, len(a.view.places()))
 	}
 	shown.Addresses = shown.Addresses[:2]
-	notes.notes.Gone = map[string][]netip.Addr{"eni-a": addrsOf(book)[2:3]}
-	if a.sight(book); len(a.view.places()) != 3 {
+	notes.notes.Gone = map[string][]netip.Addr{"eni-a": addrsOf(cached)[2:3]}
+	if a.noteDoubts(cached); len(a.view.places()) != 3 {
 		t.Errorf("with one that was released a moment ago %d are there", len(a.view.places()))
 	}
 }
@@ -311,10 +311,10 @@ func TestBlocksThatAreLeftOfEarlierGoBackWhole(t *testing.T) {
 }
 
 func TestARestartTakesTheReleaseOfAPartAsNotBegun(t *testing.T) {
-	book := booked(releasing, releasing, releasing, releasing, releasing, used, releasing, releasing)
-	a := inFours(book)
-	a.assumeBegun(book, 1)
-	for i, addr := range addrsOf(book) {
+	cached := cacheOf(releasing, releasing, releasing, releasing, releasing, used, releasing, releasing)
+	a := inFours(cached)
+	a.assumeBegun(cached, 1)
+	for i, addr := range addrsOf(cached) {
 		if a.mem.Begun[addr] != (i < 4) {
 			t.Errorf("%s was begun: %v", addr, a.mem.Begun[addr])
 		}
@@ -322,15 +322,15 @@ func TestARestartTakesTheReleaseOfAPartAsNotBegun(t *testing.T) {
 }
 
 func TestABlockOfIPv6TakesNoRoomOfASubnet(t *testing.T) {
-	book := booked()
-	a := inFours(book)
+	cached := cacheOf()
+	a := inFours(cached)
 	a.view.limits.V6Block = eni.Block{Bits: 80, Size: 8}
 	var block []netip.Addr
 	for i := range 8 {
 		block = append(block, netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", i)))
 	}
 	a.noteRoomTaken("eni-a", block, 1)
-	a.noteRoomTaken("eni-a", addrsOf(booked(free, free, free, free)), 1)
+	a.noteRoomTaken("eni-a", addrsOf(cacheOf(free, free, free, free)), 1)
 	if got := a.view.subnets[0].Free; got != 100-1-4 {
 		t.Errorf("%d addresses are left, want 95", got)
 	}
@@ -350,8 +350,8 @@ func TestAnENIFullOfSingleAddressesHasNoRoom(t *testing.T) {
 		{[]eni.State{free, free, free, free, used}, true},
 		{[]eni.State{free, free, free, free}, false},
 	} {
-		a := inFours(booked())
-		a.book = booked(tt.states...)
+		a := inFours(cacheOf())
+		a.cached = cacheOf(tt.states...)
 		a.view.limits.ENIs = 1
 		s := pool.Snapshot{Families: []eni.Family{eni.IPv4}, Limits: a.view.limits, ENIs: []pool.ENI{{ID: "eni-a", Subnet: "subnet-a"}}}
 		why := a.reasons(at).supply(s, []int{len(tt.states)})

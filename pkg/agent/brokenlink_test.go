@@ -73,7 +73,7 @@ func TestANodeCacheIsBuiltBesideAnENIWhoseLinkCantBeSetUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n := one(t, eni.Limits{ENIs: 2, V4: 9, V6: 9}, nil)
 		n.stop()
-		n.book, n.bookErr, n.memory, n.routed = nil, nodecache.ErrMissing, nil, map[netip.Addr]bool{}
+		n.cached, n.cacheErr, n.memory, n.routed = nil, nodecache.ErrMissing, nil, map[netip.Addr]bool{}
 		n.breakLink("eth1", true)
 		n.serial++
 		n.start(-1, false)

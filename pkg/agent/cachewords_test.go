@@ -19,7 +19,7 @@ func TestTheNodeCacheIsNamedOnceWhereItCanNotBeUsed(t *testing.T) {
 	a := n.agent(&life{killAt: -1}, w.log)
 	refused := &nodecache.UnwritableError{Err: errors.New("open /run/node.cache: read-only file system"), Todo: "file system tmpfs at /run is mounted read-only: mount -o remount,bind,rw /run"}
 	for want, state := range map[string]struct {
-		book   *ipam.State
+		cached *ipam.State
 		err    error
 		failed error // the attempt to build it anew
 	}{
@@ -29,12 +29,12 @@ func TestTheNodeCacheIsNamedOnceWhereItCanNotBeUsed(t *testing.T) {
 		"node cache: the node's primary ENI is not there":                           {nil, nodecache.ErrDamaged, errors.New("the node's primary ENI is not there")},
 		"node cache can't be written: " + refused.Err.Error() + "; " + refused.Todo: {nil, refused, nil},
 	} {
-		a.book, a.bookErr, a.backoffs = state.book, state.err, backoffs{}
+		a.cached, a.cacheErr, a.backoffs = state.cached, state.err, backoffs{}
 		if state.failed != nil {
 			a.backOff(of(rebuilds), state.failed, 0)
 		}
 		got := a.cacheProblem()
-		if told := a.whyUnusable(state.book, state.err); strings.Contains(told, "pool load") { // the log has it as why it was built again
+		if told := a.whyUnusable(state.cached, state.err); strings.Contains(told, "pool load") { // the log has it as why it was built again
 			t.Errorf("%q tells the agent to do what it does", told)
 		}
 		if got != want || strings.Count(health.Explain(health.Cause{Reason: health.CacheUnusable, What: got}), "node cache") != 1 {

@@ -247,19 +247,19 @@ func (a *Agent) unassign(ctx context.Context, id string, addrs []netip.Addr, now
 }
 
 func (a *Agent) createENI(ctx context.Context, c create, now time.Duration) bool {
-	wish := cloud.Create{Token: c.Token, Subnet: c.Subnet, V4: c.V4, V6: c.V6}
+	request := cloud.Create{Token: c.Token, Subnet: c.Subnet, V4: c.V4, V6: c.V6}
 	if c.V4+c.V6 == 0 { // written down by an agent that knew of no blocks
 		for _, f := range a.conf.Settings.Families {
 			if f == eni.IPv4 {
-				wish.V4 = c.Slots
+				request.V4 = c.Slots
 			} else {
-				wish.V6 = c.Slots
+				request.V6 = c.Slots
 			}
 		}
 	}
 	client := a.Cloud
 	return a.launch(ctx, &call{key: intentKey(c.Token), op: "CreateInterface", subnet: c.Subnet, create: c,
-		run: func(ctx context.Context, r *result) { r.nic, r.err = client.CreateInterface(ctx, wish) }}, now)
+		run: func(ctx context.Context, r *result) { r.nic, r.err = client.CreateInterface(ctx, request) }}, now)
 }
 
 func (a *Agent) deleteENI(ctx context.Context, id string, now time.Duration) bool {

@@ -55,12 +55,12 @@ func TestAnAddressThatAnotherENIHasIsNotOnItsWayBackThere(t *testing.T) {
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
 	a := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
 	moved, goes, gone := netip.MustParseAddr("10.0.1.20"), netip.MustParseAddr("10.0.1.21"), netip.MustParseAddr("10.0.1.22")
-	book := &ipam.State{ENIs: []eni.Interface{{ID: "eni-1", Index: 1}, {ID: "eni-2", Index: 2}}}
+	cached := &ipam.State{ENIs: []eni.Interface{{ID: "eni-1", Index: 1}, {ID: "eni-2", Index: 2}}}
 	for _, addr := range []netip.Addr{moved, goes, gone} {
-		book.Addresses = append(book.Addresses, eni.Address{Addr: addr, ENI: 2, State: eni.Releasing})
+		cached.Addresses = append(cached.Addresses, eni.Address{Addr: addr, ENI: 2, State: eni.Releasing})
 	}
 	a.view.enis = []cloud.Interface{{ID: "eni-1", Index: 1, Addresses: []netip.Addr{moved}}, {ID: "eni-2", Index: 2, Addresses: []netip.Addr{goes}}}
-	a.assumeBegun(book, 1)
+	a.assumeBegun(cached, 1)
 	if a.mem.Begun[moved] || !a.mem.Begun[goes] || !a.mem.Begun[gone] {
 		t.Errorf("begun are the releases %v, want those of %s and %s", a.mem.Begun, goes, gone)
 	}
@@ -95,8 +95,8 @@ func TestAnAddressThatHasMovedIsTakenInOnce(t *testing.T) {
 	a := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"}).agent(&life{killAt: -1}, w.log)
 	a.Cloud = &knowing{}
 	a.view = view{known: true, enis: []cloud.Interface{on("eni-1", 1), on("eni-2", 2)}}
-	book := &ipam.State{ENIs: []eni.Interface{{ID: "eni-1", Index: 1}, {ID: "eni-2", Index: 2}}}
-	if f := a.belief(1).compare(book, nil, 1); len(f.addrs[1]) != 0 || len(f.addrs[2]) != 1 {
+	cached := &ipam.State{ENIs: []eni.Interface{{ID: "eni-1", Index: 1}, {ID: "eni-2", Index: 2}}}
+	if f := a.belief(1).compare(cached, nil, 1); len(f.addrs[1]) != 0 || len(f.addrs[2]) != 1 {
 		t.Errorf("taken in are %v", f.addrs)
 	}
 }
@@ -107,11 +107,11 @@ func TestWhatACallUnderWayHasTakenIsWrittenDownBeforeItLeavesTheCache(t *testing
 	addr := netip.MustParseAddr("10.0.1.20")
 	w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.1.0/24"))
 	n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: large, Subnet: "subnet-a"})
-	n.book, n.bookErr = &ipam.State{}, nil
+	n.cached, n.cacheErr = &ipam.State{}, nil
 	a := n.agent(&life{killAt: -1}, w.log)
 	a.Cloud = &knowing{noting: noting{notes: cloud.Notes{Gone: map[string][]netip.Addr{"eni-1": {addr}}}}}
 	a.unsaved = false
-	_ = a.shrinkBook(t.Context(), facts{drop: []netip.Addr{addr}})
+	_ = a.shrinkCache(t.Context(), facts{drop: []netip.Addr{addr}})
 	if !strings.Contains(string(n.memory), addr.String()) {
 		t.Errorf("it left the cache, and written down is %q", n.memory)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// An ADD writes its address into the book before it sets up the kernel: until then the book
+// An ADD writes its address into the cache before it sets up the kernel: until then the cache
 // alone knows that the address is used. Another ENI has the link of the old one, and the address.
 func TestARebuildGivesNoAddressAwayThatAnADDHasTakenMeanwhile(t *testing.T) {
 	own, addr := carryENI("eni-own", 0, "eth0", "10.0.1.2"), netip.MustParseAddr("10.0.1.10")
@@ -36,7 +36,7 @@ func TestARebuildGivesNoAddressAwayThatAnADDHasTakenMeanwhile(t *testing.T) {
 				got = line.Owner.Pod
 			}
 			if next.Addresses[0].Addr != addr || got != tt.want {
-				t.Errorf("the book has %+v, want %s for %q", next.Addresses[0], addr, tt.want)
+				t.Errorf("the cache has %+v, want %s for %q", next.Addresses[0], addr, tt.want)
 			}
 		})
 	}
@@ -63,11 +63,11 @@ func TestARebuildPassesAPrimaryIPv6AddressThatMovedToAnotherENI(t *testing.T) {
 		if line.Owner != nil {
 			got = line.Owner.Pod
 		}
-		if pod, wanted := pods[line.Addr.String()]; !wanted || got != pod || line.Lost {
-			t.Errorf("the book has %+v", line)
+		if pod, expected := pods[line.Addr.String()]; !expected || got != pod || line.Lost {
+			t.Errorf("the cache has %+v", line)
 		}
 	}
 	if len(next.Addresses) != len(pods) {
-		t.Errorf("the book has %d addresses, want %d", len(next.Addresses), len(pods))
+		t.Errorf("the cache has %d addresses, want %d", len(next.Addresses), len(pods))
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// anew makes the book from scratch: of what the cloud shows, of the old book, nil if there is none, and
+// anew makes the cache from scratch: of what the cloud shows, of the old cache, nil if there is none, and
 // of the pods that the kernel shows.
 func anew(want ipam.State, old *ipam.State, owners map[netip.Addr]eni.Owner, now time.Duration) (*ipam.State, error) {
 	known := map[netip.Addr]bool{}
@@ -37,8 +37,8 @@ func only(owners map[netip.Addr]eni.Owner, known map[netip.Addr]bool) map[netip.
 	return kept
 }
 
-// withTaken adds to the owners that the kernel shows those of the old book whose lines were not
-// carried over and whose addresses the node has all the same: an ADD writes the book before the
+// withTaken adds to the owners that the kernel shows those of the old cache whose lines were not
+// carried over and whose addresses the node has all the same: an ADD writes the cache before the
 // kernel, so what is not seen there may be a pod's that is about to start. What a pod that is gone
 // has is reclaimed later. The kernel knows better, of the address and of the pod.
 func withTaken(owners map[netip.Addr]eni.Owner, want, old, kept *ipam.State) map[netip.Addr]eni.Owner {
@@ -65,7 +65,7 @@ func withTaken(owners map[netip.Addr]eni.Owner, want, old, kept *ipam.State) map
 	return all
 }
 
-// carriedOver returns the old book without what the wanted one leaves no room for, so that one
+// carriedOver returns the old cache without what the new one leaves no room for, so that one
 // record that is torn never keeps the rest from being built again. Nobody learns anything from
 // the cloud before that is done, so it may be behind.
 func carriedOver(want, old *ipam.State, now time.Duration) *ipam.State {
@@ -101,7 +101,7 @@ func carriedOver(want, old *ipam.State, now time.Duration) *ipam.State {
 	return old
 }
 
-// movedOf returns the families that an ENI of the old book surely has no more: the wanted one has
+// movedOf returns the families that an ENI of the old cache surely has no more: the wanted one has
 // no primary address of theirs, and has the former one among those for pods.
 func movedOf(want *ipam.State, was *eni.Interface) (families []eni.Family) {
 	at := slices.IndexFunc(want.ENIs, func(nic eni.Interface) bool { return nic.ID == was.ID })
@@ -117,18 +117,18 @@ func movedOf(want *ipam.State, was *eni.Interface) (families []eni.Family) {
 	return families
 }
 
-// withoutFamily takes the family out of the book's ENI at that position, with all its lines.
-func withoutFamily(book *ipam.State, at int, f eni.Family) {
-	nic := &book.ENIs[at]
+// withoutFamily takes the family out of the cache's ENI at that position, with all its lines.
+func withoutFamily(cached *ipam.State, at int, f eni.Family) {
+	nic := &cached.ENIs[at]
 	if f == eni.IPv4 {
 		nic.V4 = eni.Net{}
 	} else {
 		nic.V6 = eni.Net{}
 	}
-	book.Addresses = slices.DeleteFunc(book.Addresses, func(line eni.Address) bool { return line.ENI == nic.Index && line.Family() == f })
+	cached.Addresses = slices.DeleteFunc(cached.Addresses, func(line eni.Address) bool { return line.ENI == nic.Index && line.Family() == f })
 }
 
-// replacedIn returns the ENIs of the old book that are surely gone: their link on the node is
+// replacedIn returns the ENIs of the old cache that are surely gone: their link on the node is
 // another ENI's by now, or their primary address is one for pods.
 func replacedIn(want, old *ipam.State) (replaced []string) {
 	devices, pods := map[string]bool{}, map[netip.Addr]bool{}
@@ -147,13 +147,13 @@ func replacedIn(want, old *ipam.State) (replaced []string) {
 	return replaced
 }
 
-// withOld adds to the wanted book what only the old one knows: pods may use it,
+// withOld adds to the wanted cache what only the old one knows: pods may use it,
 // and whether it is lost is for later ticks to find out. It notes in known what
 // is listed. Where the cloud has given an old ENI's index to a new one, the old one gets
 // another here: Merge gives it its own again.
 func withOld(want ipam.State, old *ipam.State, known map[netip.Addr]bool) ([]eni.Interface, []eni.Address) {
 	enis := slices.Clone(want.ENIs)
-	taken, index := map[int]bool{}, map[int]int{} // by the old book's index: the wanted one
+	taken, index := map[int]bool{}, map[int]int{} // by the old cache's index: the wanted one
 	for _, nic := range slices.Concat(want.ENIs, old.ENIs) {
 		taken[nic.Index] = true
 	}

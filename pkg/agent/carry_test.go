@@ -23,15 +23,15 @@ func carryLine(addr string, index int, pod string) eni.Address {
 	return line
 }
 
-// Whatever the cloud shows now, what an old book knows makes a book with it. Each case was one
+// Whatever the cloud shows now, what an old cache knows makes a cache with it. Each case was one
 // that stopped the rebuild for good.
-func TestWhatTheOldBookKnowsGoesWithWhatTheCloudShows(t *testing.T) {
+func TestWhatTheOldCacheKnowsGoesWithWhatTheCloudShows(t *testing.T) {
 	own := carryENI("eni-own", 0, "eth0", "10.0.1.2")
 	both := own
 	both.V6 = eni.Net{Primary: netip.MustParsePrefix("2001:db8::2/64"), Gateway: netip.MustParseAddr("2001:db8::1")}
 	for name, tt := range map[string]struct {
 		want, old ipam.State
-		lines     map[string]bool // of the new book, and whether they are lost
+		lines     map[string]bool // of the new cache, and whether they are lost
 		index     map[string]int  // of its ENIs
 	}{
 		"another ENI has the link and the index": {
@@ -76,17 +76,17 @@ func TestWhatTheOldBookKnowsGoesWithWhatTheCloudShows(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, line := range next.Addresses {
-				if lost, wanted := tt.lines[line.Addr.String()]; !wanted || lost != line.Lost {
-					t.Errorf("the book has %+v", line)
+				if lost, expected := tt.lines[line.Addr.String()]; !expected || lost != line.Lost {
+					t.Errorf("the cache has %+v", line)
 				}
 			}
 			for _, nic := range next.ENIs {
-				if index, wanted := tt.index[nic.ID]; !wanted || index != nic.Index {
-					t.Errorf("the book has %s with index %d", nic.ID, nic.Index)
+				if index, expected := tt.index[nic.ID]; !expected || index != nic.Index {
+					t.Errorf("the cache has %s with index %d", nic.ID, nic.Index)
 				}
 			}
 			if len(next.Addresses) != len(tt.lines) || len(next.ENIs) != len(tt.index) {
-				t.Errorf("the book has %d addresses on %d ENIs", len(next.Addresses), len(next.ENIs))
+				t.Errorf("the cache has %d addresses on %d ENIs", len(next.Addresses), len(next.ENIs))
 			}
 		})
 	}

@@ -88,11 +88,11 @@ func (c cloudOf) Subnets(ctx context.Context) ([]cloud.Subnet, error) {
 	return list, err
 }
 
-func (c cloudOf) CreateInterface(ctx context.Context, wish cloud.Create) (cloud.Interface, error) {
-	if err := c.send("CreateInterface", wish); err != nil {
+func (c cloudOf) CreateInterface(ctx context.Context, request cloud.Create) (cloud.Interface, error) {
+	if err := c.send("CreateInterface", request); err != nil {
 		return cloud.Interface{}, err
 	}
-	return c.Node.CreateInterface(ctx, wish)
+	return c.Node.CreateInterface(ctx, request)
 }
 
 func (c cloudOf) AssignAddresses(ctx context.Context, id string, f eni.Family, n int) ([]netip.Addr, error) {
@@ -143,7 +143,7 @@ func (n *testNode) mayGo(addrs []netip.Addr) {
 		}
 	}
 	for _, a := range addrs {
-		if n.routed[a] && n.bookErr == nil && !n.w.taken[a] {
+		if n.routed[a] && n.cacheErr == nil && !n.w.taken[a] {
 			n.w.t.Errorf("%s: address %s is given back while the kernel routes it", n.name, a)
 		}
 	}

@@ -117,7 +117,7 @@ func (s *soaker) checkReports() {
 }
 
 // calmCluster brings the watches back and demands that each node's demand is what its
-// book and its pods make it.
+// cache and its pods make it.
 func (s *soaker) calmCluster() {
 	s.account.Refuse(nil)
 	s.account.SetFaults()
@@ -132,8 +132,8 @@ func (s *soaker) calmCluster() {
 	s.settle(time.Hour)
 	for _, n := range s.nodes {
 		n.mu.Lock()
-		d := countDemand(n.book, s.now(), 0)
-		owners := n.book.Used()
+		d := countDemand(n.cached, s.now(), 0)
+		owners := n.cached.Used()
 		want := d.assigned
 		for _, p := range n.api.pods {
 			if !slices.ContainsFunc(owners, func(line eni.Address) bool { return is(*line.Owner, p) }) {

@@ -8,11 +8,11 @@ import (
 	"github.com/enipool/enipool/pkg/nodecache"
 )
 
-// demand is how many slots are wanted: by sandboxes that hold addresses, by the
+// demand is how many slots are needed: by sandboxes that hold addresses, by the
 // addresses that rest, by those who wait, and by pods of which nothing was heard here
 // yet. assigned is the part that can't be taken back; owned is what there is.
 type demand struct {
-	wanted, assigned         int
+	total, assigned          int
 	used, waiting, bound     int // sandboxes with an address, ADDs without, other pods without
 	owned, free, releasing   int
 	pods                     int  // that need an address, as the API server has it
@@ -46,43 +46,43 @@ func (a *Agent) listen(now time.Duration) (h heard, err error) {
 	return h, err
 }
 
-// demandOf returns the demand of what was heard with the book, and which ADDs wait. ENIs below first get no
+// demandOf returns the demand of what was heard with the cache, and which ADDs wait. ENIs below first get no
 // addresses for pods. known is a set that is overwritten.
-func demandOf(book *ipam.State, h heard, first int, now time.Duration, known podSet) (demand, []nodecache.PendingADD) {
-	d, waiting := countDemand(book, now, first), lacking(book, h.waiting)
+func demandOf(cached *ipam.State, h heard, first int, now time.Duration, known podSet) (demand, []nodecache.PendingADD) {
+	d, waiting := countDemand(cached, now, first), lacking(cached, h.waiting)
 	d.waiting = len(waiting)
 	if d.watched = h.watched; h.synced {
 		d.synced, d.pods = true, len(h.pods)
-		d.bound = max(0, known.unheard(h.pods, book, waiting)-servedElsewhere(book, h.ending, waiting, known))
+		d.bound = max(0, known.unheard(h.pods, cached, waiting)-servedElsewhere(cached, h.ending, waiting, known))
 	}
-	d.wanted = d.assigned + d.waiting + d.bound
+	d.total = d.assigned + d.waiting + d.bound
 	d.partial = h.failed || d.watched && !d.synced
 	return d, waiting
 }
 
 // servedElsewhere is how many of the pods that do not end have an address by another plugin. Which
 // pod an address is of is not known: those that end and have none of ours are taken to have one.
-func servedElsewhere(book *ipam.State, ending []eni.Pod, waiting []nodecache.PendingADD, known podSet) int {
-	served := servedByOthers(book)
+func servedElsewhere(cached *ipam.State, ending []eni.Pod, waiting []nodecache.PendingADD, known podSet) int {
+	served := servedByOthers(cached)
 	if served == 0 {
 		return 0 // nearly always
 	}
-	return max(0, served-known.unheard(ending, book, waiting))
+	return max(0, served-known.unheard(ending, cached, waiting))
 }
 
-// countDemand counts what the book says. What is on its way back on ENIs below first is not counted: it
+// countDemand counts what the cache says. What is on its way back on ENIs below first is not counted: it
 // may be so for as long as a pod has one of its block, and is no part of the plan.
-func countDemand(book *ipam.State, now time.Duration, first int) demand {
+func countDemand(cached *ipam.State, now time.Duration, first int) demand {
 	// Where all lines are of one family each used one is an owner, and who that is
 	// does not matter.
 	var owners map[eni.Key]bool
-	if !ofOneFamily(book) {
-		owners = make(map[eni.Key]bool, len(book.Addresses))
+	if !ofOneFamily(cached) {
+		owners = make(map[eni.Key]bool, len(cached.Addresses))
 	}
 	var d demand
 	var resting, free, owned, releasing [eni.IPv6 + 1]int
-	for i := range book.Addresses {
-		line := &book.Addresses[i]
+	for i := range cached.Addresses {
+		line := &cached.Addresses[i]
 		f := line.Family()
 		switch {
 		case line.State == eni.Releasing:
@@ -94,7 +94,7 @@ func countDemand(book *ipam.State, now time.Duration, first int) demand {
 			d.used++
 		case line.State == eni.Used:
 			owners[line.Owner.Key] = true
-		case book.IsCooling(line, now):
+		case cached.IsCooling(line, now):
 			resting[f]++
 		default:
 			free[f]++
@@ -105,26 +105,26 @@ func countDemand(book *ipam.State, now time.Duration, first int) demand {
 	}
 	d.used += len(owners)
 	d.assigned, d.releasing = d.used+largestOf(resting[:]), largestOf(releasing[:])
-	d.wanted = d.assigned
-	d.owned, d.free = scarcestOf(book, owned[:]), scarcestOf(book, free[:])
+	d.total = d.assigned
+	d.owned, d.free = scarcestOf(cached, owned[:]), scarcestOf(cached, free[:])
 	return d
 }
 
 // restedWithin counts the slots that will have rested within that time.
-func restedWithin(book *ipam.State, now, within time.Duration) int {
+func restedWithin(cached *ipam.State, now, within time.Duration) int {
 	var counts [eni.IPv6 + 1]int
-	for i := range book.Addresses {
-		line := &book.Addresses[i]
-		if book.IsCooling(line, now) && !book.IsCooling(line, now+within) {
+	for i := range cached.Addresses {
+		line := &cached.Addresses[i]
+		if cached.IsCooling(line, now) && !cached.IsCooling(line, now+within) {
 			counts[line.Family()]++
 		}
 	}
-	return scarcestOf(book, counts[:])
+	return scarcestOf(cached, counts[:])
 }
 
-func ofOneFamily(book *ipam.State) bool {
-	for i := range book.Addresses {
-		if book.Addresses[i].Family() != book.Addresses[0].Family() {
+func ofOneFamily(cached *ipam.State) bool {
+	for i := range cached.Addresses {
+		if cached.Addresses[i].Family() != cached.Addresses[0].Family() {
 			return false
 		}
 	}
@@ -132,14 +132,14 @@ func ofOneFamily(book *ipam.State) bool {
 }
 
 // lacking returns those of the waiting that have no address.
-func lacking(book *ipam.State, waiting []nodecache.PendingADD) []nodecache.PendingADD {
+func lacking(cached *ipam.State, waiting []nodecache.PendingADD) []nodecache.PendingADD {
 	if len(waiting) == 0 {
 		return nil
 	}
-	owners := make(map[eni.Key]bool, len(book.Addresses))
-	served := make(map[podName]time.Duration, len(book.Addresses))
-	for i := range book.Addresses {
-		if line := &book.Addresses[i]; line.State == eni.Used {
+	owners := make(map[eni.Key]bool, len(cached.Addresses))
+	served := make(map[podName]time.Duration, len(cached.Addresses))
+	for i := range cached.Addresses {
+		if line := &cached.Addresses[i]; line.State == eni.Used {
 			owners[line.Owner.Key] = true
 			served[nameOf(*line.Owner)] = max(served[nameOf(*line.Owner)], line.Since)
 		}
@@ -176,9 +176,9 @@ func largestOf(counts []int) int {
 }
 
 // scarcestOf returns the count of the scarcest of the node's families.
-func scarcestOf(book *ipam.State, counts []int) int {
-	n := counts[book.Settings.Families[0]]
-	for _, f := range book.Settings.Families {
+func scarcestOf(cached *ipam.State, counts []int) int {
+	n := counts[cached.Settings.Families[0]]
+	for _, f := range cached.Settings.Families {
 		n = min(n, counts[f])
 	}
 	return n

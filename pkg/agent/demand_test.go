@@ -25,8 +25,8 @@ func sandboxOf(container, namespace, name, uid string) eni.Owner {
 	return eni.Owner{Key: eni.Key{Network: "pods", Container: container, IfName: "eth0"}, Namespace: namespace, Pod: name, UID: uid}
 }
 
-// bookWith has an address for each owner, and n others in a state.
-func bookWith(owners []eni.Owner, n int, state eni.State) *ipam.State {
+// cacheWith has an address for each owner, and n others in a state.
+func cacheWith(owners []eni.Owner, n int, state eni.State) *ipam.State {
 	b := &ipam.State{Settings: ipam.Settings{Families: []eni.Family{eni.IPv4}, CoolDown: 30 * time.Second}}
 	next := netip.MustParseAddr("10.0.0.1")
 	for i := range len(owners) + n {
@@ -82,8 +82,8 @@ func TestEachPodCountsOnce(t *testing.T) {
 		{"an owner without a pod", []eni.Owner{sandboxOf("1", "", "", "")}, nil, []eni.Pod{a}, 2, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d, _ := demandOf(bookWith(tt.owners, 1, eni.Free), clusterTells(tt.waiting, tt.pods), 0, at, known)
-			if d.wanted != tt.want || d.bound != tt.bound || d.free != 1 || d.partial {
+			d, _ := demandOf(cacheWith(tt.owners, 1, eni.Free), clusterTells(tt.waiting, tt.pods), 0, at, known)
+			if d.total != tt.want || d.bound != tt.bound || d.free != 1 || d.partial {
 				t.Errorf("%+v; want %d in all, %d bound", d, tt.want, tt.bound)
 			}
 		})
@@ -97,9 +97,9 @@ func TestWhatTheClusterHasNotToldIsNotGuessed(t *testing.T) {
 		pods func() ([]eni.Pod, bool)
 		want demand
 	}{
-		{"no cluster", nil, demand{wanted: 2, waiting: 1}},
-		{"not told yet", func() ([]eni.Pod, bool) { return pods, false }, demand{wanted: 2, waiting: 1, watched: true, partial: true}},
-		{"told", func() ([]eni.Pod, bool) { return pods, true }, demand{wanted: 3, waiting: 1, bound: 1, pods: 1, watched: true, synced: true}},
+		{"no cluster", nil, demand{total: 2, waiting: 1}},
+		{"not told yet", func() ([]eni.Pod, bool) { return pods, false }, demand{total: 2, waiting: 1, watched: true, partial: true}},
+		{"told", func() ([]eni.Pod, bool) { return pods, true }, demand{total: 3, waiting: 1, bound: 1, pods: 1, watched: true, synced: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			waiting := []nodecache.PendingADD{{Owner: sandboxOf("2", "default", "w", "w"), Since: at}}
@@ -107,7 +107,7 @@ func TestWhatTheClusterHasNotToldIsNotGuessed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, _ := demandOf(bookWith([]eni.Owner{sandboxOf("1", "default", "x", "x")}, 0, eni.Free), h, 0, at, newPodSet())
+			d, _ := demandOf(cacheWith([]eni.Owner{sandboxOf("1", "default", "x", "x")}, 0, eni.Free), h, 0, at, newPodSet())
 			tt.want.assigned, tt.want.used, tt.want.owned = 1, 1, 1
 			if d != tt.want {
 				t.Errorf("%+v\nwant %+v", d, tt.want)
@@ -163,8 +163,8 @@ func TestTheDemandIsTheUnionByItsPlainDefinition(t *testing.T) {
 		}
 		known := newPodSet()
 		for range 2 { // what one look leaves in the set is not seen by the next
-			d, _ := demandOf(bookWith(owners, resting, eni.Cooling), clusterTells(waiting, pods), 0, at, known)
-			if d.wanted != want || d.wanted < len(owners) || d.assigned != len(owners)+resting {
+			d, _ := demandOf(cacheWith(owners, resting, eni.Cooling), clusterTells(waiting, pods), 0, at, known)
+			if d.total != want || d.total < len(owners) || d.assigned != len(owners)+resting {
 				t.Fatalf("%+v; want %d", d, want)
 			}
 		}
@@ -172,7 +172,7 @@ func TestTheDemandIsTheUnionByItsPlainDefinition(t *testing.T) {
 }
 
 func TestOnlyWhatHasRestedInTimeCounts(t *testing.T) {
-	b := bookWith(nil, 3, eni.Cooling)
+	b := cacheWith(nil, 3, eni.Cooling)
 	b.Addresses[0].Since = at - 30*time.Second // has rested
 	b.Addresses[1].Since = at - 20*time.Second // in ten seconds
 	for within, want := range map[time.Duration]int{time.Second: 0, 10 * time.Second: 1, 29 * time.Second: 2} {
@@ -192,7 +192,7 @@ func BenchmarkDemand(b *testing.B) {
 		pods = append(pods, p)
 		owners = append(owners, sandboxOf(fmt.Sprint(i), p.Namespace, p.Name, p.UID))
 	}
-	book := bookWith(owners, 70, eni.Free)
+	cached := cacheWith(owners, 70, eni.Free)
 	for name, source := range map[string]func() ([]eni.Pod, bool){"alone": nil, "with the cluster": func() ([]eni.Pod, bool) { return pods, true }} {
 		b.Run(name, func(b *testing.B) {
 			a := looker(nil, source)
@@ -202,7 +202,7 @@ func BenchmarkDemand(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				demandOf(book, h, 0, at, a.known)
+				demandOf(cached, h, 0, at, a.known)
 			}
 		})
 	}

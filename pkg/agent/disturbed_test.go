@@ -11,7 +11,7 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-// compared is how often the agent compared the kernel with the book.
+// compared is how often the agent compared the kernel with the cache.
 func (n *testNode) compared() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -12,19 +12,19 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// facts are what the book does not know yet: it has to follow the cloud.
+// facts are what the cache does not know yet: it has to follow the cloud.
 type facts struct {
-	enis    []eni.Interface      // attached, with their links, not in the book
-	addrs   map[int][]netip.Addr // by device index: on the ENI, not in the book
-	wider   []eni.Interface      // ENIs of the book, as they need to be to have addrs
-	suspect []netip.Addr         // in the book; one describe did not show them
-	lost    []netip.Addr         // in the book; the cloud does not have them any more
-	found   []netip.Addr         // lost in the book; the cloud has them
-	drop    []netip.Addr         // releasing in the book and gone from the cloud
-	dropENI []string             // in the book and gone from the cloud, with nothing used
-	replace []string             // in the book and gone, and in the way of what is new
+	enis    []eni.Interface      // attached, with their links, not in the cache
+	addrs   map[int][]netip.Addr // by device index: on the ENI, not in the cache
+	wider   []eni.Interface      // ENIs of the cache, as they need to be to have addrs
+	suspect []netip.Addr         // in the cache; one describe did not show them
+	lost    []netip.Addr         // in the cache; the cloud does not have them any more
+	found   []netip.Addr         // lost in the cache; the cloud has them
+	drop    []netip.Addr         // releasing in the cache and gone from the cloud
+	dropENI []string             // in the cache and gone from the cloud, with nothing used
+	replace []string             // in the cache and gone, and in the way of what is new
 	waiting []string             // ENIs of the cloud whose link is not on the node
-	refused bool                 // there is an ENI that the book has refused lately
+	refused bool                 // there is an ENI that the cache has refused lately
 }
 
 // places returns the ENI of each secondary address that is attached in the view. It
@@ -63,44 +63,44 @@ func (v *view) heads(addr netip.Addr, other string) bool {
 	})
 }
 
-// ids returns the ids of the book's ENIs by index.
-func ids(book *ipam.State) map[int]string {
+// ids returns the ids of the cache's ENIs by index.
+func ids(cached *ipam.State) map[int]string {
 	list := map[int]string{}
-	for _, nic := range book.ENIs {
+	for _, nic := range cached.ENIs {
 		list[nic.Index] = nic.ID
 	}
 	return list
 }
 
-// compare finds what the book has to learn, on a node with those links by MAC. It changes nothing.
-func (b belief) compare(book *ipam.State, links map[string]eni.Interface, now time.Duration) facts {
+// compare finds what the cache has to learn, on a node with those links by MAC. It changes nothing.
+func (b belief) compare(cached *ipam.State, links map[string]eni.Interface, now time.Duration) facts {
 	f := facts{addrs: map[int][]netip.Addr{}}
-	at, id := b.view.places(), ids(book)
+	at, id := b.view.places(), ids(cached)
 	matched := 0
-	for i := range book.Addresses {
-		line := &book.Addresses[i]
+	for i := range cached.Addresses {
+		line := &cached.Addresses[i]
 		where := at[line.Addr]
 		if where != "" {
 			matched++
 		}
 		if where == "" && !line.Lost && line.State != eni.Releasing && b.view.heads(line.Addr, id[line.ENI]) {
-			f.lost = append(f.lost, line.Addr) // the book has no room for that ENI before
+			f.lost = append(f.lost, line.Addr) // the cache has no room for that ENI before
 		} else if where != id[line.ENI] {
-			f.absent(b, line, slices.Contains(b.notes.Gone[id[line.ENI]], line.Addr), book.IsCooling(line, now))
+			f.absent(b, line, slices.Contains(b.notes.Gone[id[line.ENI]], line.Addr), cached.IsCooling(line, now))
 		} else if line.Lost {
 			f.found = append(f.found, line.Addr)
 		}
 	}
 	var known map[netip.Addr]bool
 	if matched < len(at) {
-		known = knownOf(book)
+		known = knownOf(cached)
 	}
 	for _, nic := range b.view.enis {
 		if b.refused(nic.ID) {
 			f.refused = true
 			continue
 		}
-		index, ours := f.place(b, book, links, nic.ID)
+		index, ours := f.place(b, cached, links, nic.ID)
 		if !ours || known == nil || nic.Index < 0 || index < b.first || b.mem.isLeaving(nic.ID) {
 			continue
 		}
@@ -109,14 +109,14 @@ func (b belief) compare(book *ipam.State, links map[string]eni.Interface, now ti
 				f.addrs[index] = append(f.addrs[index], addr)
 			}
 		}
-		if have, ok := book.Interface(index); ok && have.ID == nic.ID {
+		if have, ok := cached.Interface(index); ok && have.ID == nic.ID {
 			f.wider = append(f.wider, widenedFor(have, eni.Interface{V4: nic.V4, V6: nic.V6, Pods: nic.Pods}, f.addrs[index]))
 		}
 	}
-	for _, nic := range book.ENIs {
+	for _, nic := range cached.ENIs {
 		switch {
 		case nic.Index == 0 || !b.isGone(nic.ID):
-		case !inUse(book, nic.Index):
+		case !inUse(cached, nic.Index):
 			f.dropENI = append(f.dropENI, nic.ID)
 		case f.replaces(nic, at):
 			f.replace = append(f.replace, nic.ID)
@@ -125,28 +125,28 @@ func (b belief) compare(book *ipam.State, links map[string]eni.Interface, now ti
 	return f
 }
 
-// replaces tells whether the book has no room for what is new beside an ENI that is gone: it has
+// replaces tells whether the cache has no room for what is new beside an ENI that is gone: it has
 // the index or link of another one, or its primary address is one for pods by now.
 func (f *facts) replaces(gone eni.Interface, at map[netip.Addr]string) bool {
 	return slices.ContainsFunc(f.enis, func(nic eni.Interface) bool { return nic.Index == gone.Index || nic.Device == gone.Device }) ||
 		slices.ContainsFunc(gone.Nets(), func(n eni.Net) bool { return at[n.Primary.Addr()] != "" })
 }
 
-// knownOf returns the addresses of the book. It is only asked where not all of the
+// knownOf returns the addresses of the cache. It is only asked where not all of the
 // cloud's are among them, which is seldom.
-func knownOf(book *ipam.State) map[netip.Addr]bool {
-	known := make(map[netip.Addr]bool, len(book.Addresses))
-	for i := range book.Addresses {
-		known[book.Addresses[i].Addr] = true
+func knownOf(cached *ipam.State) map[netip.Addr]bool {
+	known := make(map[netip.Addr]bool, len(cached.Addresses))
+	for i := range cached.Addresses {
+		known[cached.Addresses[i].Addr] = true
 	}
 	return known
 }
 
-// place returns the device index of an ENI of the cloud in the book, or in the
-// book to come. Others' ENIs, and those that are still being made, have none.
-func (f *facts) place(b belief, book *ipam.State, links map[string]eni.Interface, id string) (int, bool) {
+// place returns the device index of an ENI of the cloud in the cache, or in the
+// cache to come. Others' ENIs, and those that are still being made, have none.
+func (f *facts) place(b belief, cached *ipam.State, links map[string]eni.Interface, id string) (int, bool) {
 	nic, _ := b.view.eni(id)
-	for _, have := range book.ENIs {
+	for _, have := range cached.ENIs {
 		if have.ID == id {
 			return have.Index, true
 		}
@@ -159,22 +159,22 @@ func (f *facts) place(b belief, book *ipam.State, links map[string]eni.Interface
 		f.waiting = append(f.waiting, fmt.Sprintf("%s (%s)", nic.ID, nic.MAC))
 		return 0, false
 	}
-	index := f.indexFor(b, book, nic.Index)
+	index := f.indexFor(b, cached, nic.Index)
 	made := eni.Interface{ID: nic.ID, Index: index, Device: link.Device, MTU: link.MTU, V4: nic.V4, V6: nic.V6}
 	f.enis = append(f.enis, widenedFor(made, eni.Interface{Pods: nic.Pods}, nic.Addresses))
 	return index, true
 }
 
-// indexFor returns the index of an ENI in the book to come: the cloud's, unless an ENI that is
-// on the node has it in the book. Somebody has attached that one again elsewhere, or taken its
+// indexFor returns the index of an ENI in the cache to come: the cloud's, unless an ENI that is
+// on the node has it in the cache. Somebody has attached that one again elsewhere, or taken its
 // mark. Then it is the lowest that nobody has.
-func (f *facts) indexFor(b belief, book *ipam.State, index int) int {
+func (f *facts) indexFor(b belief, cached *ipam.State, index int) int {
 	taken := map[int]bool{}
 	for _, nic := range f.enis {
 		taken[nic.Index] = true
 	}
 	clash := taken[index]
-	for _, nic := range book.ENIs {
+	for _, nic := range cached.ENIs {
 		have, shown := b.view.eni(nic.ID)
 		taken[nic.Index] = true
 		clash = clash || nic.Index == index && shown && have.Index >= 0
@@ -190,7 +190,7 @@ func (f *facts) indexFor(b belief, book *ipam.State, index int) int {
 	return index
 }
 
-// absent judges a line of the book whose address is not where it should be; ours if a call
+// absent judges a line of the cache whose address is not where it should be; ours if a call
 // has taken it from there.
 func (f *facts) absent(b belief, line *eni.Address, ours, cools bool) {
 	first, missing := b.doubts.suspects[line.Addr]
@@ -206,7 +206,7 @@ func (f *facts) absent(b belief, line *eni.Address, ours, cools bool) {
 	}
 }
 
-// isGone tells whether an ENI of the book is surely not on the node any
+// isGone tells whether an ENI of the cache is surely not on the node any
 // more: we deleted it, or two describes far enough apart did not show it.
 func (b belief) isGone(id string) bool {
 	nic, known := b.view.eni(id)
@@ -218,8 +218,8 @@ func (b belief) isGone(id string) bool {
 }
 
 // inUse tells whether a pod has an address of the ENI, or one rests there.
-func inUse(book *ipam.State, index int) bool {
-	return slices.ContainsFunc(book.Addresses, func(line eni.Address) bool {
+func inUse(cached *ipam.State, index int) bool {
+	return slices.ContainsFunc(cached.Addresses, func(line eni.Address) bool {
 		return line.ENI == index && line.State != eni.Releasing
 	})
 }
@@ -229,7 +229,7 @@ func (f facts) none() bool {
 	return len(f.enis)+len(f.addrs)+len(f.suspect)+len(f.lost)+len(f.found)+len(f.drop)+len(f.dropENI)+len(f.replace)+len(f.waiting) == 0
 }
 
-// lines tells people what the book would learn.
+// lines tells people what the cache would learn.
 func (f facts) lines() []string {
 	var list []string
 	for _, nic := range f.enis {

@@ -23,7 +23,7 @@ func (a *Agent) applyFailure(r result, now time.Duration) {
 	means := cloud.MeaningOf(r.err)
 	about, f := r.pausedBy(means.Pauses, a.conf.Settings.Families), failure{delay: r.delayOf(means), err: r.err}
 	if detail, is := errors.AsType[*cloud.Error](r.err); is {
-		f.atLeast = min(detail.RetryAfter, mostRetry) // what stands before the cloud may wish for an hour
+		f.atLeast = min(detail.RetryAfter, mostRetry) // what stands before the cloud may ask for an hour
 	}
 	switch {
 	case means.Pauses == cloud.ItsCalls:

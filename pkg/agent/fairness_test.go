@@ -138,7 +138,7 @@ func (n *testNode) idleIn(subnet string, now time.Duration) (idle int) {
 	defer n.mu.Unlock()
 	for _, nic := range attached {
 		if nic.Subnet == subnet {
-			_, k, _ := slotsOf(n.book, nic.Index, now)
+			_, k, _ := slotsOf(n.cached, nic.Index, now)
 			idle += k
 		}
 	}
@@ -206,7 +206,7 @@ func (f *fairness) look() error {
 	now := f.w.now()
 	for _, n := range f.w.nodes {
 		n.mu.Lock()
-		d := countDemand(n.book, now, 0)
+		d := countDemand(n.cached, now, 0)
 		keeps := d.owned - d.assigned - len(n.waiting) - n.conf.Pool.Scale.ExhaustedSpare
 		n.mu.Unlock()
 		if waiting > 0 && keeps > 0 { // what it has elsewhere is no use to those that wait

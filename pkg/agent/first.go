@@ -38,21 +38,21 @@ func (a *Agent) canWait(ctx context.Context, now time.Duration) bool {
 	if m.Scale == nil || m.Health.Faulty || failed || a.urgent || len(m.Creates)+len(m.Begun)+len(m.Leaving)+len(m.Unsure) > 0 {
 		return false
 	}
-	book, err := a.read(ctx)
-	if err != nil || len(book.Damaged) > 0 || !a.settled(book) {
+	cached, err := a.read(ctx)
+	if err != nil || len(cached.Damaged) > 0 || !a.settled(cached) {
 		return false
 	}
 	h, err := a.listen(now)
-	d, _ := demandOf(book, h, a.firstIndex(), now, a.known)
-	return err == nil && d.wanted <= m.Scale.Demand && d.unserved() <= d.free && m.Scale.Target <= d.owned
+	d, _ := demandOf(cached, h, a.firstIndex(), now, a.known)
+	return err == nil && d.total <= m.Scale.Demand && d.unserved() <= d.free && m.Scale.Target <= d.owned
 }
 
-// settled tells whether the book has the configuration's settings, and nothing in it is on its way back or
+// settled tells whether the cache has the configuration's settings, and nothing in it is on its way back or
 // was taken away.
-func (a *Agent) settled(book *ipam.State) bool {
+func (a *Agent) settled(cached *ipam.State) bool {
 	want := a.settings()
-	want.V4Block, want.V6Block = book.Settings.V4Block, book.Settings.V6Block // the cloud tells
-	return sameSettings(want, book.Settings) && !slices.ContainsFunc(book.Addresses, func(line eni.Address) bool {
+	want.V4Block, want.V6Block = cached.Settings.V4Block, cached.Settings.V6Block // the cloud tells
+	return sameSettings(want, cached.Settings) && !slices.ContainsFunc(cached.Addresses, func(line eni.Address) bool {
 		return line.State == eni.Releasing || line.Lost
 	})
 }

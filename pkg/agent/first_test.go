@@ -122,10 +122,10 @@ func TestAgentsThatAreRestartedTogetherDoNotEmptyTheAccount(t *testing.T) {
 func TestTheFirstDescribeComesAtOnceWhereItIsNeeded(t *testing.T) {
 	for name, change := range map[string]func(n *testNode){
 		"nothing is":                 nil,
-		"no node cache":              func(n *testNode) { n.book, n.bookErr = nil, nodecache.ErrMissing },
+		"no node cache":              func(n *testNode) { n.cached, n.cacheErr = nil, nodecache.ErrMissing },
 		"no memory":                  func(n *testNode) { n.memory = nil },
-		"an address on its way back": func(n *testNode) { n.book.StartRelease(n.inState(eni.Free)[:1], n.w.now()) },
-		"a lost address":             func(n *testNode) { n.book.MarkLost(n.inState(eni.Used)[:1], n.w.now()) },
+		"an address on its way back": func(n *testNode) { n.cached.StartRelease(n.inState(eni.Free)[:1], n.w.now()) },
+		"a lost address":             func(n *testNode) { n.cached.MarkLost(n.inState(eni.Used)[:1], n.w.now()) },
 		"other settings":             func(n *testNode) { n.conf.Settings.SNAT = !n.conf.Settings.SNAT },
 		"pods that wait":             func(n *testNode) { n.addMany(20) },
 		"more pods":                  func(n *testNode) { n.addMany(1) },
@@ -260,7 +260,7 @@ func (n *testNode) addMany(pods int) {
 
 // inState returns the addresses of the node cache that are in the state.
 func (n *testNode) inState(state eni.State) (addrs []netip.Addr) {
-	for _, line := range n.book.Addresses {
+	for _, line := range n.cached.Addresses {
 		if line.State == state {
 			addrs = append(addrs, line.Addr)
 		}

@@ -69,7 +69,7 @@ func TestAFullENIElsewhereIsNoRoom(t *testing.T) {
 				free := func() int {
 					poor.mu.Lock()
 					defer poor.mu.Unlock()
-					return countDemand(poor.book, w.now(), 0).free
+					return countDemand(poor.cached, w.now(), 0).free
 				}
 				poor.serial += 100
 				poor.crowd(free() + 10)

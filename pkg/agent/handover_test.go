@@ -25,11 +25,11 @@ func changesOver(t *testing.T, test func(t *testing.T, n *testNode, op *testOper
 // callsBy says who calls the cloud, as agent.yaml does; the next agent goes by it.
 func (n *testNode) callsBy(provider string) { n.conf.Cloud.Provider = provider }
 
-// lines returns the book's records of pods.
+// lines returns the cache's records of pods.
 func (n *testNode) lines() (list []eni.Address) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, line := range n.book.Used() {
+	for _, line := range n.cached.Used() {
 		list = append(list, eni.Address{Addr: line.Addr, ENI: line.ENI, State: line.State, Since: line.Since, Owner: line.Owner})
 	}
 	return list
@@ -182,7 +182,7 @@ func TestADelegatedPrefixIsHandedOverAsSuch(t *testing.T) {
 		if !is {
 			t.Fatal("no operator calls")
 		}
-		n.book.Settings.V4Block = 28
+		n.cached.Settings.V4Block = 28
 		health := o.mem.Health
 		o.mem = memory{Health: health, Begun: map[netip.Addr]bool{netip.MustParseAddr("10.0.4.16"): true, netip.MustParseAddr("10.0.4.17"): true},
 			Leaving: map[string]bool{"eni-heard": true, "eni-not": false}, Creates: []create{{Token: "token"}}}
@@ -191,7 +191,7 @@ func TestADelegatedPrefixIsHandedOverAsSuch(t *testing.T) {
 		if got, whole := o.handover(t.Context()); !whole || !sameAsks(order.Asks{Handover: got}, order.Asks{Handover: want}) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
-		o.mem, n.bookErr = memory{Health: health}, nodecache.ErrBoot
+		o.mem, n.cacheErr = memory{Health: health}, nodecache.ErrBoot
 		if got, _ := o.handover(t.Context()); got != nil {
 			t.Errorf("%+v of a node whose agents have called nothing", got)
 		}

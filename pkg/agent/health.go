@@ -57,7 +57,7 @@ func (a *Agent) noteFaultTurn(r health.Report) {
 
 // observe is what the tick found about addresses.
 func (a *Agent) observe(now, grace time.Duration, causes []pool.Cause) health.Observation {
-	o := health.Observation{Usable: a.planned && a.bookErr == nil, Most: -1}
+	o := health.Observation{Usable: a.planned && a.cacheErr == nil, Most: -1}
 	if len(causes) > 0 {
 		o.Cause = asFault(causes[0])
 	}
@@ -66,14 +66,14 @@ func (a *Agent) observe(now, grace time.Duration, causes []pool.Cause) health.Ob
 	}
 	d := a.demand
 	o.Have, o.Used, o.Free, o.Cooling = d.owned, d.used, d.free, d.assigned-d.used
-	o.Demand, o.Unserved, o.Target = d.wanted, d.unserved(), max(a.decision.Target, d.wanted)
+	o.Demand, o.Unserved, o.Target = d.total, d.unserved(), max(a.decision.Target, d.total)
 	if o.Unserved > o.Free && o.Cooling > 0 {
-		o.Soon = restedWithin(a.book, now, grace)
+		o.Soon = restedWithin(a.cached, now, grace)
 	}
 	if o.Stuck = len(a.causes) > 0; a.view.known {
 		o.Most = a.status.Most
 	} else {
-		o.Stuck = len(a.reasons(now).troubles()) > 0
+		o.Stuck = len(a.reasons(now).failureCauses()) > 0
 	}
 	return o
 }

@@ -206,16 +206,16 @@ func (s *stage) holds() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.bookErr != nil {
-		return fmt.Errorf("no book: %w", s.bookErr)
+	if s.cacheErr != nil {
+		return fmt.Errorf("no cache: %w", s.cacheErr)
 	}
 	for key, p := range s.pods {
 		if p.dead {
 			continue // the agent may take its address back
 		}
 		for _, a := range p.addrs {
-			i := slices.IndexFunc(s.book.Addresses, func(l eni.Address) bool { return l.Addr == a })
-			if i < 0 || s.book.Addresses[i].State != eni.Used || s.book.Addresses[i].Owner.Key != key {
+			i := slices.IndexFunc(s.cached.Addresses, func(l eni.Address) bool { return l.Addr == a })
+			if i < 0 || s.cached.Addresses[i].State != eni.Used || s.cached.Addresses[i].Owner.Key != key {
 				return fmt.Errorf("%s of %s was released while it is used", a, p.owner.Container)
 			}
 		}
@@ -253,12 +253,12 @@ func play(t *testing.T, history []happening) error {
 func (s *stage) demands() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	waiting := lacking(s.book, slices.Collect(maps.Values(s.waiting)))
-	want := countDemand(s.book, s.w.now(), 0).assigned + len(waiting)
+	waiting := lacking(s.cached, slices.Collect(maps.Values(s.waiting)))
+	want := countDemand(s.cached, s.w.now(), 0).assigned + len(waiting)
 	for _, p := range s.api.pods {
 		has := func(line eni.Address) bool { return is(*line.Owner, p) }
 		waits := func(w nodecache.PendingADD) bool { return is(w.Owner, p) }
-		if !slices.ContainsFunc(s.book.Used(), has) && !slices.ContainsFunc(waiting, waits) {
+		if !slices.ContainsFunc(s.cached.Used(), has) && !slices.ContainsFunc(waiting, waits) {
 			want++
 		}
 	}
@@ -269,7 +269,7 @@ func (s *stage) demands() error {
 }
 
 // Whatever the API server tells, forgets or tells too late, and whatever the time is:
-// an address is handed out by the book alone, and released by its sandbox's end alone.
+// an address is handed out by the cache alone, and released by its sandbox's end alone.
 func TestNoHistoryOfPodsHandsAnAddressOutTwiceOrReleasesOneInUse(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		history := drawHistory(r)

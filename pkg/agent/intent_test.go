@@ -159,8 +159,8 @@ func (n *testNode) savedLeaving(t *testing.T) (list []string) {
 func (n *testNode) usedOn(enis []string) (used int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	id := ids(n.book)
-	for _, line := range n.book.Used() {
+	id := ids(n.cached)
+	for _, line := range n.cached.Used() {
 		if slices.Contains(enis, id[line.ENI]) {
 			used++
 		}

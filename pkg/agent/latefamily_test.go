@@ -53,7 +53,7 @@ func withLateIPv6(t *testing.T) (n *testNode, has *bool) {
 	return n, has
 }
 
-// The configuration gets IPv6 on a node whose ENIs had none when the book took them in.
+// The configuration gets IPv6 on a node whose ENIs had none when the cache took them in.
 func TestENIsThatGetIPv6LaterServePodsOfBothFamilies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, has := withLateIPv6(t)

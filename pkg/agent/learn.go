@@ -14,51 +14,51 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// learn brings the book in step with the cloud and returns the new one.
-func (a *Agent) learn(ctx context.Context, book *ipam.State, now time.Duration) (*ipam.State, error) {
-	if a.sightDue {
-		a.sight(book)
-		a.sightDue = false
+// learn brings the cache in step with the cloud and returns the new one.
+func (a *Agent) learn(ctx context.Context, cached *ipam.State, now time.Duration) (*ipam.State, error) {
+	if a.compareDue {
+		a.noteDoubts(cached)
+		a.compareDue = false
 	}
-	if a.agreed(book) {
-		return book, nil
+	if a.agreed(cached) {
+		return cached, nil
 	}
-	a.view.recognize(book, a.Cloud.Notes()) // the view may be newer than the last sight
-	links, err := a.linksFor(ctx, book)
+	a.view.recognize(cached, a.Cloud.Notes()) // the view may be newer than the last noteDoubts
+	links, err := a.linksFor(ctx, cached)
 	if err != nil {
-		return book, err
+		return cached, err
 	}
-	f := a.belief(now).compare(book, links, now)
+	f := a.belief(now).compare(cached, links, now)
 	a.links = a.links.await(f.waiting, now)
 	a.view.agrees = f.none() && !f.refused && len(a.doubts.suspects)+len(a.doubts.strays) == 0
-	a.lines, a.enis = len(book.Addresses), len(book.ENIs)
+	a.lines, a.enis = len(cached.Addresses), len(cached.ENIs)
 	errs := []error{a.noteLost(ctx, f, now)}
-	grown, err := a.growBook(ctx, book, f, now)
-	errs = append(errs, err, a.shrinkBook(ctx, f))
+	grown, err := a.growCache(ctx, cached, f, now)
+	errs = append(errs, err, a.shrinkCache(ctx, f))
 	if grown || len(f.lost)+len(f.suspect)+len(f.found)+len(f.drop)+len(f.dropENI) > 0 {
 		again, err := a.read(ctx)
 		if err == nil {
-			book = again
-			a.endReleases(book)
+			cached = again
+			a.endReleases(cached)
 		}
 		errs = append(errs, err)
 	}
-	return book, errors.Join(errs...)
+	return cached, errors.Join(errs...)
 }
 
-// sight notes since when addresses and ENIs of the book are not where they should
+// noteDoubts notes since when addresses and ENIs of the cache are not where they should
 // be in the cloud's describes.
-func (a *Agent) sight(book *ipam.State) {
-	a.view.recognize(book, a.Cloud.Notes())
-	a.doubts = a.doubts.sighted(&a.view, book)
-	a.endDeletions(book)
+func (a *Agent) noteDoubts(cached *ipam.State) {
+	a.view.recognize(cached, a.Cloud.Notes())
+	a.doubts = a.doubts.sighted(&a.view, cached)
+	a.endDeletions(cached)
 }
 
-// endDeletions forgets deletions of ENIs that neither the cloud nor the book has any more: somebody else
+// endDeletions forgets deletions of ENIs that neither the cloud nor the cache has any more: somebody else
 // has done them. What a call may still have an effect on, or a lagging describe not show, stays.
-func (a *Agent) endDeletions(book *ipam.State) {
+func (a *Agent) endDeletions(cached *ipam.State) {
 	for id := range a.mem.Leaving {
-		if _, shown := a.view.eni(id); shown || hasENI(book, id) || a.isOn(id) || a.doubts.unheard.has(id) && a.view.start < a.heardBy(id) {
+		if _, shown := a.view.eni(id); shown || hasENI(cached, id) || a.isOn(id) || a.doubts.unheard.has(id) && a.view.start < a.heardBy(id) {
 			continue
 		}
 		delete(a.mem.Leaving, id)
@@ -67,17 +67,17 @@ func (a *Agent) endDeletions(book *ipam.State) {
 	}
 }
 
-// agreed tells whether the book was compared with this view already and nothing
+// agreed tells whether the cache was compared with this view already and nothing
 // was found: then it is not done again. Nobody but the agent changes which lines
 // there are, and who does it by hand is found out with the next describe.
-func (a *Agent) agreed(book *ipam.State) bool {
-	return a.view.agrees && a.isCompared(book) && sameSettings(book.Settings, a.settings())
+func (a *Agent) agreed(cached *ipam.State) bool {
+	return a.view.agrees && a.isCompared(cached) && sameSettings(cached.Settings, a.settings())
 }
 
-// linksFor returns the node's links where an ENI of the cloud is not in the book.
-func (a *Agent) linksFor(ctx context.Context, book *ipam.State) (map[string]eni.Interface, error) {
+// linksFor returns the node's links where an ENI of the cloud is not in the cache.
+func (a *Agent) linksFor(ctx context.Context, cached *ipam.State) (map[string]eni.Interface, error) {
 	for _, nic := range a.view.enis {
-		if nic.Index >= 0 && !hasENI(book, nic.ID) {
+		if nic.Index >= 0 && !hasENI(cached, nic.ID) {
 			return a.Kernel.Links(ctx)
 		}
 	}
@@ -127,11 +127,11 @@ func brief(addrs []netip.Addr) string {
 	return strings.Join(names, " ")
 }
 
-// growBook takes what the cloud has and the book has not into kernel, then book, and returns whether it
+// growCache takes what the cloud has and the cache has not into kernel, then cache, and returns whether it
 // took any.
-func (a *Agent) growBook(ctx context.Context, book *ipam.State, f facts, now time.Duration) (bool, error) {
-	settings := !sameSettings(book.Settings, a.settings())
-	a.endAdoptions(f, book, now)
+func (a *Agent) growCache(ctx context.Context, cached *ipam.State, f facts, now time.Duration) (bool, error) {
+	settings := !sameSettings(cached.Settings, a.settings())
+	a.endAdoptions(f, cached, now)
 	if len(f.enis) == 0 && len(f.addrs) == 0 && !settings {
 		a.backoffs.clear(of(adopts)) // what could not be taken in is gone
 		return false, nil
@@ -139,18 +139,18 @@ func (a *Agent) growBook(ctx context.Context, book *ipam.State, f facts, now tim
 	if a.backoffs.active(of(adopts), now) {
 		return false, nil
 	}
-	refused, err := a.enlargeBook(ctx, f, now)
+	refused, err := a.enlargeCache(ctx, f, now)
 	if err != nil {
 		a.backOff(of(adopts), err, now)
 		return false, fmt.Errorf("take in new addresses: %w", err)
 	}
 	a.backoffs.clear(of(adopts))
 	for _, id := range f.replace {
-		a.gone, a.unsynced = book, true
+		a.gone, a.unsynced = cached, true
 		a.Log.Info("forget", "eni", id, "reason", "the cloud took it away and another ENI has its place; pods keep the addresses they lost")
 	}
 	if settings {
-		a.gone, a.unsynced = book, true
+		a.gone, a.unsynced = cached, true
 		a.Log.Info("settings changed", "routing", a.conf.Settings.Routing.String(), "firewall", a.conf.Settings.Firewall.String(), "snat", a.conf.Settings.SNAT)
 	}
 	var errs []error
@@ -164,7 +164,7 @@ func (a *Agent) growBook(ctx context.Context, book *ipam.State, f facts, now tim
 		a.steps++
 		a.Log.Info("adopt", "eni", nic.ID, "device", nic.Device, "reason", "it is attached to the node")
 	}
-	for _, nic := range book.ENIs {
+	for _, nic := range cached.ENIs {
 		if why := refused[nic.ID]; why != nil {
 			a.backOff(adoptionOf(nic.ID), why, now)
 			errs = append(errs, fmt.Errorf("take in addresses of %s: %w", nic.ID, why))
@@ -179,30 +179,30 @@ func (a *Agent) growBook(ctx context.Context, book *ipam.State, f facts, now tim
 }
 
 // endAdoptions ends the failures to take in what ENIs bring that bring nothing any more.
-func (a *Agent) endAdoptions(f facts, book *ipam.State, now time.Duration) {
+func (a *Agent) endAdoptions(f facts, cached *ipam.State, now time.Duration) {
 	at := map[string]int{}
-	for _, nic := range slices.Concat(book.ENIs, f.enis) {
+	for _, nic := range slices.Concat(cached.ENIs, f.enis) {
 		at[nic.ID] = nic.Index
 	}
 	for s, v := range a.backoffs {
 		index, there := at[s.id]
-		if s.class == adopts && s.kind == anENI && v.until <= now && there && len(f.addrs[index]) == 0 && hasENI(book, s.id) {
+		if s.class == adopts && s.kind == anENI && v.until <= now && there && len(f.addrs[index]) == 0 && hasENI(cached, s.id) {
 			a.backoffs.clear(s)
 		}
 	}
 }
 
-// enlargeBook takes what is new into kernel and book, but for ENIs that the book refuses or whose links can't
+// enlargeCache takes what is new into kernel and cache, but for ENIs that the cache refuses or whose links can't
 // be set up: those it returns with the reason, and holds up no other for them.
-func (a *Agent) enlargeBook(ctx context.Context, f facts, now time.Duration) (refused map[string]error, err error) {
-	// What a pod of ours uses already can only be there after the book lost it.
+func (a *Agent) enlargeCache(ctx context.Context, f facts, now time.Duration) (refused map[string]error, err error) {
+	// What a pod of ours uses already can only be there after the cache lost it.
 	o, err := a.Kernel.Occupancy(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// An ADD writes the book first: what it has set up by now is its own in the book as it is now,
+	// An ADD writes the cache first: what it has set up by now is its own in the cache as it is now,
 	// and would seem to be others' by an older one.
-	book, err := a.read(ctx)
+	cached, err := a.read(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func (a *Agent) enlargeBook(ctx context.Context, f facts, now time.Duration) (re
 		held = s.MarkHeld(o.Held(s), now)
 		return s, s.Check()
 	}
-	next, err := add(book.Clone())
+	next, err := add(cached.Clone())
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +247,7 @@ func (a *Agent) enlargeBook(ctx context.Context, f facts, now time.Duration) (re
 	}
 	leftOut := map[string]error{}
 	for _, nic := range next.ENIs {
-		if isNew := !hasENI(book, nic.ID); broken[nic.Index] != nil && (isNew || len(f.addrs[nic.Index]) > 0) {
+		if isNew := !hasENI(cached, nic.ID); broken[nic.Index] != nil && (isNew || len(f.addrs[nic.Index]) > 0) {
 			leftOut[nic.ID] = broken[nic.Index]
 			delete(f.addrs, nic.Index)
 		}
@@ -266,8 +266,8 @@ func (a *Agent) enlargeBook(ctx context.Context, f facts, now time.Duration) (re
 	return refused, err
 }
 
-// shrinkBook takes out of the book what the cloud has no more.
-func (a *Agent) shrinkBook(ctx context.Context, f facts) error {
+// shrinkCache takes out of the cache what the cloud has no more.
+func (a *Agent) shrinkCache(ctx context.Context, f facts) error {
 	if len(f.drop)+len(f.dropENI) == 0 {
 		return nil
 	}

@@ -39,8 +39,8 @@ func TestAnENIThatIsGoneIsNotRememberedAsLeaving(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
 		n.stop()
-		if calls := w.calls()["DeleteInterface"]; len(n.attached()) != 1 || len(n.book.ENIs) != 1 || calls < 2 {
-			t.Fatalf("%d ENIs, %d in the cache, %d deletions", len(n.attached()), len(n.book.ENIs), calls)
+		if calls := w.calls()["DeleteInterface"]; len(n.attached()) != 1 || len(n.cached.ENIs) != 1 || calls < 2 {
+			t.Fatalf("%d ENIs, %d in the cache, %d deletions", len(n.attached()), len(n.cached.ENIs), calls)
 		}
 		if left := n.life.agent.mem.Leaving; len(left) > 0 {
 			t.Errorf("still leaving: %v", left)

@@ -28,8 +28,8 @@ func TestADeletionIsForgottenWhenSomebodyElseHasDeletedTheENI(t *testing.T) {
 					n.del(k)
 				}
 				sleep(40 * time.Minute)
-				if n.mu.Lock(); len(n.book.ENIs) != 1 {
-					t.Fatalf("the node cache has %d ENIs: the test shows nothing", len(n.book.ENIs))
+				if n.mu.Lock(); len(n.cached.ENIs) != 1 {
+					t.Fatalf("the node cache has %d ENIs: the test shows nothing", len(n.cached.ENIs))
 				}
 				n.mu.Unlock()
 				w.account.SetFaults()

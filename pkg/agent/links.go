@@ -18,7 +18,7 @@ import (
 type links struct {
 	awaited []string                 // ENIs of the cloud whose link is not on the node
 	since   time.Duration            // when the newest of them was missed first
-	lost    map[string]eni.Interface // ENIs of the book that have lost their links, by ID
+	lost    map[string]eni.Interface // ENIs of the cache that have lost their links, by ID
 	wrong   []string                 // what is wrong with the MACs of the ENIs' links
 }
 
@@ -32,12 +32,12 @@ func (l links) await(ids []string, now time.Duration) links {
 	return l
 }
 
-// lose takes in which devices are on the node, and returns which of the book's ENIs lost their
-// links with that, and which have them again or are not in the book any more. An ENI that is being deleted is
+// lose takes in which devices are on the node, and returns which of the cache's ENIs lost their
+// links with that, and which have them again or are not in the cache any more. An ENI that is being deleted is
 // to lose its link.
-func (l links) lose(book *ipam.State, devices map[string]bool, leaving func(id string) bool) (next links, gone, back []eni.Interface) {
+func (l links) lose(cached *ipam.State, devices map[string]bool, leaving func(id string) bool) (next links, gone, back []eni.Interface) {
 	next, next.lost = l, map[string]eni.Interface{}
-	for _, nic := range book.ENIs {
+	for _, nic := range cached.ENIs {
 		if devices[nic.Device] || leaving(nic.ID) {
 			continue
 		}
@@ -96,10 +96,10 @@ const linkTime = 2 * time.Second
 
 // wrongMACs says which links of ENIs have another MAC than the cloud knows. Somebody gave it to
 // them, and they may have cause to: it is not put right.
-func wrongMACs(book *ipam.State, there map[string]eni.Interface, v view) []string {
+func wrongMACs(cached *ipam.State, there map[string]eni.Interface, v view) []string {
 	var wrong []string
 	for mac, link := range there {
-		for _, nic := range book.ENIs {
+		for _, nic := range cached.ENIs {
 			have, known := v.eni(nic.ID)
 			if link.Device == nic.Device && known && have.MAC != "" && have.MAC != mac {
 				wrong = append(wrong, fmt.Sprintf("link %s of the ENI %s has the MAC %s, and the cloud knows %s and drops what its pods send: ip link set %s address %s, and end what changes it (NetworkManager, udev)",
@@ -111,13 +111,13 @@ func wrongMACs(book *ipam.State, there map[string]eni.Interface, v view) []strin
 	return wrong
 }
 
-// lines tells people of the ENIs that have lost their links. book is nil if it can't be read.
-func (l links) lines(book *ipam.State) []string {
+// lines tells people of the ENIs that have lost their links. cached is nil if it can't be read.
+func (l links) lines(cached *ipam.State) []string {
 	var lines []string
 	for _, id := range l.ids() {
 		nic, pods := l.lost[id], ""
-		if book != nil {
-			pods = fmt.Sprintf(": the %d pods that have its addresses are cut off, and no other pod gets one until it is back", usedOn(book, nic.Index))
+		if cached != nil {
+			pods = fmt.Sprintf(": the %d pods that have its addresses are cut off, and no other pod gets one until it is back", usedOn(cached, nic.Index))
 		}
 		lines = append(lines, fmt.Sprintf("link %s of the ENI %s is missing%s; %s", nic.Device, id, pods, health.Remedy(health.LinkMissing)))
 	}
@@ -125,9 +125,9 @@ func (l links) lines(book *ipam.State) []string {
 }
 
 // usedOn counts the addresses of the ENI that pods have.
-func usedOn(book *ipam.State, index int) (n int) {
-	for i := range book.Addresses {
-		if line := &book.Addresses[i]; line.ENI == index && line.State == eni.Used {
+func usedOn(cached *ipam.State, index int) (n int) {
+	for i := range cached.Addresses {
+		if line := &cached.Addresses[i]; line.ENI == index && line.State == eni.Used {
 			n++
 		}
 	}
@@ -144,12 +144,12 @@ func (l links) cause(id string) pool.Cause {
 }
 
 // serves tells whether a pod may get an address of an ENI that lost its link: its last one has just left it.
-func (l links) serves(book *ipam.State) bool {
+func (l links) serves(cached *ipam.State) bool {
 	if len(l.lost) == 0 {
 		return false
 	}
-	id := ids(book)
-	return slices.ContainsFunc(book.Addresses, func(line eni.Address) bool {
+	id := ids(cached)
+	return slices.ContainsFunc(cached.Addresses, func(line eni.Address) bool {
 		_, lost := l.lost[id[line.ENI]]
 		return lost && (line.State == eni.Free || line.State == eni.Cooling)
 	})

@@ -11,18 +11,18 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyLinks draws a node of up to five ENIs: its book, which of their devices are there, and which
+// anyLinks draws a node of up to five ENIs: its cache, which of their devices are there, and which
 // ENIs are being deleted.
 func anyLinks(t *rapid.T) (*ipam.State, map[string]bool, func(string) bool) {
-	book, devices, leaving := &ipam.State{}, map[string]bool{}, map[string]bool{}
+	cached, devices, leaving := &ipam.State{}, map[string]bool{}, map[string]bool{}
 	for i := range 5 {
 		id, device := fmt.Sprint("eni-", i), fmt.Sprint("eth", i)
 		devices[device], leaving[id] = rapid.Bool().Draw(t, device), rapid.Bool().Draw(t, id+" leaves")
 		if rapid.Bool().Draw(t, id) {
-			book.ENIs = append(book.ENIs, eni.Interface{ID: id, Index: i, Device: device})
+			cached.ENIs = append(cached.ENIs, eni.Interface{ID: id, Index: i, Device: device})
 		}
 	}
-	return book, devices, func(id string) bool { return leaving[id] }
+	return cached, devices, func(id string) bool { return leaving[id] }
 }
 
 func idsOf(list []eni.Interface) (ids []string) {
@@ -33,16 +33,16 @@ func idsOf(list []eni.Interface) (ids []string) {
 	return ids
 }
 
-// Whatever comes and goes: an ENI counts as without link exactly while it is in the book, stays and
+// Whatever comes and goes: an ENI counts as without link exactly while it is in the cache, stays and
 // has no device, and each turn of that is told once.
 func TestEachLossOfALinkIsToldOnceAndEachReturn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l links
 		told := map[string]bool{}
 		for range rapid.IntRange(1, 6).Draw(t, "looks") {
-			book, devices, leaving := anyLinks(t)
+			cached, devices, leaving := anyLinks(t)
 			before := l.ids()
-			next, gone, back := l.lose(book, devices, leaving)
+			next, gone, back := l.lose(cached, devices, leaving)
 			if !slices.Equal(before, l.ids()) {
 				t.Fatal("a look changed what was known before it")
 			}
@@ -58,7 +58,7 @@ func TestEachLossOfALinkIsToldOnceAndEachReturn(t *testing.T) {
 				}
 				delete(told, id)
 			}
-			for _, nic := range book.ENIs {
+			for _, nic := range cached.ENIs {
 				want := !devices[nic.Device] && !leaving(nic.ID)
 				if _, lost := next.lost[nic.ID]; lost != want || told[nic.ID] != want {
 					t.Fatalf("%s: lost %t, told %t, want %t", nic.ID, lost, told[nic.ID], want)
@@ -67,11 +67,11 @@ func TestEachLossOfALinkIsToldOnceAndEachReturn(t *testing.T) {
 			if len(told) != len(next.lost) {
 				t.Fatalf("told %v of %v", told, next.ids())
 			}
-			if _, gone, back := next.lose(book, devices, leaving); len(gone)+len(back) > 0 {
+			if _, gone, back := next.lose(cached, devices, leaving); len(gone)+len(back) > 0 {
 				t.Fatalf("another look at the same tells %v and %v", idsOf(gone), idsOf(back))
 			}
-			if l = next; len(l.causes()) != len(l.lost) || len(l.lines(book)) != len(l.lost) {
-				t.Fatalf("causes %v and lines %v of %v", l.causes(), l.lines(book), l.ids())
+			if l = next; len(l.causes()) != len(l.lost) || len(l.lines(cached)) != len(l.lost) {
+				t.Fatalf("causes %v and lines %v of %v", l.causes(), l.lines(cached), l.ids())
 			}
 		}
 	})

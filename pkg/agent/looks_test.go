@@ -64,9 +64,9 @@ func TestARefusalNowAndThenDoesNotEndLooks(t *testing.T) {
 				looks = w.calls()["Interfaces"] - looks
 				n.mu.Lock()
 				defer n.mu.Unlock()
-				for _, line := range n.book.Addresses {
+				for _, line := range n.cached.Addresses {
 					if line.Addr == gone && !line.Lost && line.State != eni.Releasing {
-						t.Errorf("%s was taken away 2h18m ago and is still %s in the book", gone, line.State)
+						t.Errorf("%s was taken away 2h18m ago and is still %s in the cache", gone, line.State)
 					}
 				}
 				if looks < 15 {
@@ -89,7 +89,7 @@ func (n *testNode) takeAwayFree(t *testing.T) (gone netip.Addr) {
 	t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, line := range n.book.Addresses {
+	for _, line := range n.cached.Addresses {
 		if line.State == eni.Free {
 			gone = line.Addr
 		}

@@ -20,7 +20,7 @@ type Store interface {
 	Save([]byte) error
 }
 
-// memory is what can't be read off book, cloud and kernel. Losing it costs a
+// memory is what can't be read off cache, cloud and kernel. Losing it costs a
 // second ENI at worst, which is then found and given back.
 type memory struct {
 	Mode    string        `json:"mode"`         // the node's since its first start

@@ -19,7 +19,7 @@ func TestWhatOthersHeldOnAPrimaryENIThatGetsNoneStaysTheirs(t *testing.T) {
 		var theirs []netip.Addr
 		n.mu.Lock()
 		n.foreign = map[netip.Addr]string{}
-		for _, line := range n.book.Addresses {
+		for _, line := range n.cached.Addresses {
 			if line.ENI == 0 && line.State == eni.Free && len(theirs) < 3 {
 				theirs = append(theirs, line.Addr)
 				n.foreign[line.Addr] = "eni5f8c1a2b3c4"

@@ -138,7 +138,7 @@ func TestWhatAPodLeavesOnAnENIWithoutALinkIsNotServed(t *testing.T) {
 		sleep(10 * time.Second)
 		n.mu.Lock()
 		var there []eni.Key
-		for _, line := range n.book.Used() {
+		for _, line := range n.cached.Used() {
 			if line.ENI == 1 {
 				there = append(there, line.Owner.Key)
 			}
@@ -149,7 +149,7 @@ func TestWhatAPodLeavesOnAnENIWithoutALinkIsNotServed(t *testing.T) {
 		}
 		sleep(time.Second)
 		n.mu.Lock()
-		for _, line := range n.book.Addresses {
+		for _, line := range n.cached.Addresses {
 			if line.ENI == 1 && line.State != eni.Held {
 				t.Errorf("%s is %s on an ENI without a link", line.Addr, line.State)
 			}

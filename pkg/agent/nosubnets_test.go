@@ -41,7 +41,7 @@ func TestWithoutSubnetsWhatTheCloudTookIsSeen(t *testing.T) {
 		}
 		var victim netip.Addr
 		n.mu.Lock()
-		for _, line := range n.book.Addresses {
+		for _, line := range n.cached.Addresses {
 			if line.State == eni.Free {
 				victim = line.Addr
 			}
@@ -89,7 +89,7 @@ func TestTheFirstDescribeWithoutSubnetsIsGoodForTheENIs(t *testing.T) {
 		n.stop()
 		left.Store(1)
 		n.as = "another release"
-		n.book, n.bookErr, n.memory, n.routed = nil, nodecache.ErrMissing, nil, map[netip.Addr]bool{}
+		n.cached, n.cacheErr, n.memory, n.routed = nil, nodecache.ErrMissing, nil, map[netip.Addr]bool{}
 		n.serial++
 		n.start(-1, false)
 		defer n.stop()

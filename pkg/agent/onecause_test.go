@@ -58,10 +58,10 @@ func TestAllAreToldTheSameCause(t *testing.T) {
 		a.view, a.mem.Creates, a.links, a.backoffs, a.decision, a.demand, a.sized, a.planned = *r.view, r.creates, r.links, r.backoffs, r.decision, r.demand, true, true
 		a.view.known = rapid.IntRange(0, 3).Draw(t, "the cloud has answered") > 0
 		a.status.Most, a.demand.waiting = r.status.Most, rapid.IntRange(1, 3).Draw(t, "waiting")
-		a.causes = r.obstacles(s, there)
-		a.blockers = pool.Rank(pool.TargetCauses(pool.Config{}, s, 9))
+		a.causes = r.slotCauses(s, there)
+		a.targetCauses = pool.Rank(pool.TargetCauses(pool.Config{}, s, 9))
 		if rapid.IntRange(0, 7).Draw(t, "damage") == 0 {
-			a.bookErr = nodecache.ErrDamaged
+			a.cacheErr = nodecache.ErrDamaged
 		}
 		h := tellAll(t, a, r.now)
 		word, reason := "", health.NoFreeAddress

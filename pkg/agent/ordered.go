@@ -198,15 +198,15 @@ func (o *ordered) act(ctx context.Context, steps []pool.Step, now time.Duration)
 }
 
 // finish publishes what goes back, once the kernel has forgotten it, with what the node asks for.
-func (o *ordered) finish(ctx context.Context, book *ipam.State, now time.Duration, earlier error) (err error) {
+func (o *ordered) finish(ctx context.Context, cached *ipam.State, now time.Duration, earlier error) (err error) {
 	if o.unsynced && !o.backoffs.active(of(compares), now) {
-		err = o.sync(ctx, now, comparedForBook)
+		err = o.sync(ctx, now, comparedForCache)
 	}
 	if !errors.As(errors.Join(earlier, err), new(*memoryError)) { // else it is tried, and told, once more
 		err = errors.Join(err, o.save())
 	}
 	if o.isTakenIn() && o.sized {
-		o.askIfDue(ctx, book, now)
+		o.askIfDue(ctx, cached, now)
 	}
 	return err
 }

@@ -72,7 +72,7 @@ func (n *testNode) noCalls(t *testing.T) {
 
 func TestAnOperatedNodeServesPodsAndReleases(t *testing.T) {
 	operatedWith(t, 0, func(t *testing.T, n *testNode, op *testOperator) {
-		if is := op.object(); is.Status.Mode != order.Operator || is.Spec.Boot != "boot-1" || n.book == nil || !n.status().Ready {
+		if is := op.object(); is.Status.Mode != order.Operator || is.Spec.Boot != "boot-1" || n.cached == nil || !n.status().Ready {
 			t.Fatalf("%+v\n%+v", is, n.status())
 		}
 		n.fillWith(t, 40)
@@ -130,15 +130,15 @@ func TestAReleaseIsWithdrawnUntilItIsAccepted(t *testing.T) {
 
 // The write that withdraws may be done, and its answer lost: nothing is handed out before another one says so.
 func TestAnAnswerThatIsLostFreesNothing(t *testing.T) {
-	book := freeBook(4)
-	going := book.Addresses[0].Addr
-	book.StartRelease([]netip.Addr{going}, time.Hour)
+	cached := freeCache(4)
+	going := cached.Addresses[0].Addr
+	cached.StartRelease([]netip.Addr{going}, time.Hour)
 	view := order.View{Spec: order.Spec{Mode: order.Operator, Release: hostPrefixes([]netip.Addr{going})},
 		Status: order.Status{Mode: order.Operator, ENIs: []order.ENI{{ID: "eni-0", State: order.Attached}}}}
-	for _, line := range book.Addresses {
+	for _, line := range cached.Addresses {
 		view.Status.ENIs[0].Addresses = append(view.Status.ENIs[0].Addresses, hostPrefixes([]netip.Addr{line.Addr})...)
 	}
-	k := asking{view: view, book: book, now: time.Hour, slots: 4, back: []netip.Addr{going}}
+	k := asking{view: view, cached: cached, now: time.Hour, slots: 4, back: []netip.Addr{going}}
 	next, withdrawn := k.spec()
 	if len(next.Release) > 0 || len(withdrawn) != 1 {
 		t.Fatalf("%v, %v", next.Release, withdrawn)
@@ -376,29 +376,29 @@ func TestANodeWithoutWaitingPodsWritesOnceASecond(t *testing.T) {
 	})
 }
 
-// freeBook returns the book of an ENI with free addresses.
-func freeBook(n int) *ipam.State {
-	book := bookWith(nil, n, eni.Free)
-	book.ENIs = []eni.Interface{{ID: "eni-0", Index: 0, Device: "eth0"}}
-	return book
+// freeCache returns the cache of an ENI with free addresses.
+func freeCache(n int) *ipam.State {
+	cached := cacheWith(nil, n, eni.Free)
+	cached.ENIs = []eni.Interface{{ID: "eni-0", Index: 0, Device: "eth0"}}
+	return cached
 }
 
 // A spec is a function of what is known: what the object can't take is cut off, and what is read again is the same.
 func TestWhatTheNodeAsksFor(t *testing.T) {
-	book := freeBook(6)
-	book.MarkHeld(map[netip.Addr]string{book.Addresses[1].Addr: "dev docker0", book.Addresses[2].Addr: "reserved for pods of topology db"}, time.Hour)
-	k := asking{view: order.View{Spec: order.Spec{Mode: order.Operator, Boot: "boot"}}, book: book, now: time.Hour, families: []eni.Family{eni.IPv4},
+	cached := freeCache(6)
+	cached.MarkHeld(map[netip.Addr]string{cached.Addresses[1].Addr: "dev docker0", cached.Addresses[2].Addr: "reserved for pods of topology db"}, time.Hour)
+	k := asking{view: order.View{Spec: order.Spec{Mode: order.Operator, Boot: "boot"}}, cached: cached, now: time.Hour, families: []eni.Family{eni.IPv4},
 		pool: poolFor(pool.Config{Mode: pool.Burstable, Multiple: 20, ReturnENIs: true, MaxAllocate: 9000}, 20, 2), slots: 40, waiting: 5000, unlinked: []string{"eni-0"}}
 	next, _ := k.spec()
 	if next.Slots != 22 || next.Waiting != 4096 || next.Pool.MaxAllocate != 22 || next.Pool.Multiple != 8 || next.Pool.Scale.Batch != 1 || next.Boot != "boot" {
 		t.Errorf("%+v", next)
 	}
-	if !slices.Equal(next.Held, hostPrefixes([]netip.Addr{book.Addresses[1].Addr})) || !slices.Equal(next.NoLink, []string{"eni-0"}) || next.Idle != nil {
+	if !slices.Equal(next.Held, hostPrefixes([]netip.Addr{cached.Addresses[1].Addr})) || !slices.Equal(next.NoLink, []string{"eni-0"}) || next.Idle != nil {
 		t.Errorf("%+v", next)
 	}
-	book = freeBook(6)
-	if k.book = book; len(book.Addresses) != 6 {
-		t.Fatal(book)
+	cached = freeCache(6)
+	if k.cached = cached; len(cached.Addresses) != 6 {
+		t.Fatal(cached)
 	}
 	if next, _ = k.spec(); !slices.Equal(next.Idle, []string{"eni-0"}) {
 		t.Errorf("%v is idle", next.Idle)
@@ -422,14 +422,14 @@ func TestAnOperatedNodeBootsAgain(t *testing.T) {
 		op.boot = "boot-2"
 		n.start(-1, false)
 		sleep(time.Minute)
-		if is := op.object(); is.Spec.Boot != "boot-2" || n.book == nil {
+		if is := op.object(); is.Spec.Boot != "boot-2" || n.cached == nil {
 			t.Fatalf("%+v", is)
 		}
 		for _, line := range n.lines() {
 			t.Errorf("%s is a pod's", line.Addr)
 		}
 		for _, p := range op.object().Spec.Release {
-			for _, line := range n.book.Addresses {
+			for _, line := range n.cached.Addresses {
 				if line.Addr == p.Addr() && line.State != eni.Releasing {
 					t.Errorf("%s is %s, and the operator may accept it", line.Addr, line.State)
 				}
@@ -463,7 +463,7 @@ func TestANodeNetworkThatIsDeletedIsMadeAgain(t *testing.T) {
 func (n *testNode) reboot() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.book, n.bookErr, n.memory = nil, nodecache.ErrBoot, nil
+	n.cached, n.cacheErr, n.memory = nil, nodecache.ErrBoot, nil
 	n.pods, n.waiting, n.routed = map[eni.Key]*testPod{}, map[eni.Key]nodecache.PendingADD{}, map[netip.Addr]bool{}
 }
 
@@ -478,8 +478,8 @@ func TestAStatusWithoutTheNodesPrimaryENITakesNothing(t *testing.T) {
 			op.put(next)
 		})
 		sleep(time.Minute)
-		if !sameLines(before, n.lines()) || len(n.book.ENIs) == 0 {
-			t.Errorf("pods' addresses changed from %v to %v on %v", before, n.lines(), n.book.ENIs)
+		if !sameLines(before, n.lines()) || len(n.cached.ENIs) == 0 {
+			t.Errorf("pods' addresses changed from %v to %v on %v", before, n.lines(), n.cached.ENIs)
 		}
 		n.must(t)
 	})
@@ -491,12 +491,12 @@ func TestNothingIsAdoptedWhoseRevisionCantBeWrittenDown(t *testing.T) {
 		n.mu.Lock()
 		n.full = true
 		n.mu.Unlock()
-		had := len(n.book.Addresses)
+		had := len(n.cached.Addresses)
 		for range 30 {
 			_ = n.add()
 		}
 		sleep(2 * time.Minute)
-		if got := len(n.book.Addresses); got != had {
+		if got := len(n.cached.Addresses); got != had {
 			t.Errorf("%d addresses were %d", got, had)
 		}
 		n.mu.Lock()

@@ -13,28 +13,28 @@ import (
 	"github.com/enipool/enipool/pkg/order"
 )
 
-func (o *ordered) follow(ctx context.Context, book *ipam.State, now time.Duration) (*ipam.State, error) {
+func (o *ordered) follow(ctx context.Context, cached *ipam.State, now time.Duration) (*ipam.State, error) {
 	o.restarted = false
 	if !o.isTakenIn() {
 		o.confirmed = nil
-		return book, nil
+		return cached, nil
 	}
 	if len(o.confirmed) > 0 {
-		err := o.restore(ctx, book, now)
+		err := o.restore(ctx, cached, now)
 		// What could not be written stays releasing, and is published again by this tick: the answer says nothing of it then.
 		if o.confirmed = nil; err != nil {
-			return book, fmt.Errorf("cancel releases: %w", err)
+			return cached, fmt.Errorf("cancel releases: %w", err)
 		}
-		if book, err = o.read(ctx); err != nil {
-			return book, err
+		if cached, err = o.read(ctx); err != nil {
+			return cached, err
 		}
 	}
-	c := order.Adopt(book, o.mem.Revision, o.Boot, o.newest.View)
+	c := order.Adopt(cached, o.mem.Revision, o.Boot, o.newest.View)
 	node, err := o.linksOf(ctx, &c, now)
 	if err != nil {
-		return book, err
+		return cached, err
 	}
-	settings := !sameSettings(book.Settings, o.settings())
+	settings := !sameSettings(cached.Settings, o.settings())
 	grows := settings || len(c.ENIs)+len(c.Add)+len(c.Found)+len(c.Unreserve) > 0
 	if !grows {
 		o.backoffs.clear(of(adopts))
@@ -42,12 +42,12 @@ func (o *ordered) follow(ctx context.Context, book *ipam.State, now time.Duratio
 		c.ENIs, c.Add, c.Found, c.Unreserve, settings, grows = nil, nil, nil, nil, false, false
 	}
 	if !grows && len(c.Reserve)+len(c.Release)+len(c.Lost)+len(c.Drop)+len(c.Gone) == 0 {
-		return book, nil
+		return cached, nil
 	}
 	a := adopting{changes: c, node: node, settings: settings, grows: grows}
 	if err := o.adopt(ctx, a, now); err != nil {
 		o.backOff(of(adopts), err, now)
-		return book, fmt.Errorf("take in what the operator tells: %w", err)
+		return cached, fmt.Errorf("take in what the operator tells: %w", err)
 	}
 	if grows {
 		o.backoffs.clear(of(adopts))
@@ -55,14 +55,14 @@ func (o *ordered) follow(ctx context.Context, book *ipam.State, now time.Duratio
 	o.tellAdopted(c)
 	o.unsynced = o.unsynced || settings || len(c.Reserve)+len(c.Release)+len(c.Lost)+len(c.Drop)+len(c.Gone) > 0
 	if settings || len(c.Gone) > 0 {
-		o.gone = book
+		o.gone = cached
 	}
 	return o.read(ctx)
 }
 
 // restore makes withdrawn addresses free again. The kernel comes first, as for every address that may be handed out.
-func (o *ordered) restore(ctx context.Context, book *ipam.State, now time.Duration) error {
-	next := book.Clone()
+func (o *ordered) restore(ctx context.Context, cached *ipam.State, now time.Duration) error {
+	next := cached.Clone()
 	if len(next.CancelRelease(o.confirmed, now)) == 0 {
 		return nil
 	}
@@ -112,7 +112,7 @@ type adopting struct {
 	grows    bool
 }
 
-// adopt takes changes into the kernel, as far as they bring something, and into the book.
+// adopt takes changes into the kernel, as far as they bring something, and into the cache.
 func (o *ordered) adopt(ctx context.Context, a adopting, now time.Duration) error {
 	var seen netconf.Occupancy
 	if a.grows {
@@ -120,11 +120,11 @@ func (o *ordered) adopt(ctx context.Context, a adopting, now time.Duration) erro
 		if seen, err = o.Kernel.Occupancy(ctx); err != nil {
 			return err
 		}
-		// What a pod of ours uses already can only be there after the book lost it.
+		// What a pod of ours uses already can only be there after the cache lost it.
 		a.node.Owners = seen.Owners(a.fresh())
 	}
-	// An ADD writes the book first: what it has set up by now is its own in the book as it is now.
-	book, err := o.read(ctx)
+	// An ADD writes the cache first: what it has set up by now is its own in the cache as it is now.
+	cached, err := o.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (o *ordered) adopt(ctx context.Context, a adopting, now time.Duration) erro
 		}
 		return s, s.Check()
 	}
-	next, err := apply(book.Clone())
+	next, err := apply(cached.Clone())
 	if err != nil {
 		return err
 	}

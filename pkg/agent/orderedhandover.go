@@ -23,7 +23,7 @@ const lateCall = 6 * time.Minute
 // that there was, though nothing is under way, makes the operator describe before it tells what the node has. whole is false where
 // that is more than the object takes. What is cut off is not on its way any more once awaitLate says so.
 func (o *ordered) handover(ctx context.Context) (h *order.Handover, whole bool) {
-	book, err := o.read(ctx)
+	cached, err := o.read(ctx)
 	m := &o.mem
 	if err != nil && m.Scale == nil && !m.Operated {
 		return nil, true
@@ -38,9 +38,9 @@ func (o *ordered) handover(ctx context.Context) (h *order.Handover, whole bool) 
 			continue
 		}
 		// Whether it is of a delegated prefix or beside them the operator knows: one of both names it.
-		bits := book.Settings.V4Block
+		bits := cached.Settings.V4Block
 		if addr.Is6() {
-			bits = book.Settings.V6Block
+			bits = cached.Settings.V6Block
 		}
 		if p, wrong := addr.Prefix(bits); bits > 0 && wrong == nil && !slices.Contains(h.Release, p) {
 			h.Release = append(h.Release, p)

@@ -23,11 +23,11 @@ const (
 // The node keeps what its pods need, or needed a moment ago, and exhaustedSpare; of the rest it keeps what it is not asked for. It
 // is all in the object: an agent that starts in the middle of it asks for nothing back, and releases nothing twice.
 func (o *ordered) spare(obs *scale.Observation, _ scale.Config, _ pool.Snapshot, _ time.Duration) {
-	if !o.isTakenIn() || o.newest.Reclaim == 0 || o.book == nil {
+	if !o.isTakenIn() || o.newest.Reclaim == 0 || o.cached == nil {
 		return
 	}
 	o.countAboveWatermark(obs.Owned)
-	obs.Exhausted, obs.Keep = true, keptOf(o.newest, obs.Owned, o.unpublished(o.book))
+	obs.Exhausted, obs.Keep = true, keptOf(o.newest, obs.Owned, o.unpublished(o.cached))
 }
 
 // keptOf returns how many slots a node keeps that has so many, whether its pods need them or not. unpublished is how
@@ -40,21 +40,21 @@ func keptOf(newest order.Object, owned, unpublished int) int {
 }
 
 // unpublished returns how many slots go back of which the object says nothing yet.
-func (o *ordered) unpublished(book *ipam.State) int {
+func (o *ordered) unpublished(cached *ipam.State) int {
 	var counts [eni.IPv6 + 1]int
-	for i := range book.Addresses {
-		line := &book.Addresses[i]
+	for i := range cached.Addresses {
+		line := &cached.Addresses[i]
 		if line.State == eni.Releasing && line.ENI >= o.firstIndex() && !o.going[line.Addr] {
 			counts[line.Family()]++
 		}
 	}
-	return scarcestOf(book, counts[:])
+	return scarcestOf(cached, counts[:])
 }
 
 // answerReclaim adds to what the object says how many slots the node could do without, and what it was asked for when it said so.
 func (o *ordered) answerReclaim(k asking, asks *order.Asks, now time.Duration) {
 	asks.IdleSlots, asks.SeenReclaim = o.newest.IdleSlots, o.newest.SeenReclaim
-	idle, sure := o.idleSlots(k.book, now)
+	idle, sure := o.idleSlots(k.cached, now)
 	asked := o.newest.Reclaim > o.newest.SeenReclaim
 	if !k.holds { // else what it releases is not published yet
 		asks.SeenReclaim = o.newest.Reclaim
@@ -69,16 +69,16 @@ func (o *ordered) answerReclaim(k asking, asks *order.Asks, now time.Duration) {
 
 // idleSlots returns how many slots the node could do without, but for the one that an operator leaves it, and false as long as it
 // must release none. Whole ENIs and whole blocks are not asked for.
-func (o *ordered) idleSlots(book *ipam.State, now time.Duration) (n int, sure bool) {
+func (o *ordered) idleSlots(cached *ipam.State, now time.Duration) (n int, sure bool) {
 	if o.conf.Pool.Mode == pool.Burstable || o.view.inBlocks() {
 		return 0, true
 	}
-	sizing := o.conf.Pool.Sizing(o.view.limits, book.Settings.Families)
+	sizing := o.conf.Pool.Sizing(o.view.limits, cached.Settings.Families)
 	if o.demand.partial || time.Duration(o.mem.Scale.ValidSeconds)*time.Second < sizing.Stable {
 		return 0, false
 	}
-	need := max(o.demand.wanted, o.mem.Scale.Peak(heed(sizing, true)))
-	return max(0, countDemand(book, now, o.firstIndex()).owned-need-max(0, sizing.ExhaustedSpare-1)), true
+	need := max(o.demand.total, o.mem.Scale.Peak(heed(sizing, true)))
+	return max(0, countDemand(cached, now, o.firstIndex()).owned-need-max(0, sizing.ExhaustedSpare-1)), true
 }
 
 // tellsIdle tells whether a number of idle slots says something else than the one before.

@@ -23,7 +23,7 @@ const (
 // asking is what a spec is made from: values, so that what is written is a function of what is known.
 type asking struct {
 	view     order.View
-	book     *ipam.State
+	cached   *ipam.State
 	now      time.Duration
 	families []eni.Family
 	pool     pool.Config // as poolFor has it
@@ -51,7 +51,7 @@ func poolFor(c pool.Config, maxPods, cooling int) pool.Config {
 func (k asking) spec() (next order.Spec, withdrawn []netip.Prefix) {
 	next = k.view.Spec
 	if !k.holds {
-		next = order.Publish(k.book, k.view)
+		next = order.Publish(k.cached, k.view)
 		next, withdrawn = order.Withdraw(k.view, next, k.back)
 		next = order.PublishInterfaces(k.view, next, k.leaving...)
 	}
@@ -69,7 +69,7 @@ func (k asking) spec() (next order.Spec, withdrawn []netip.Prefix) {
 
 // held returns the addresses that are in the way of pods. What is reserved the operator knows itself.
 func (k asking) held() (list []netip.Prefix) {
-	for _, line := range k.book.HeldAddresses() {
+	for _, line := range k.cached.HeldAddresses() {
 		if !order.IsReserved(line.HeldBy) && len(list) < mostListed {
 			list = append(list, netip.PrefixFrom(line.Addr, line.Addr.BitLen()))
 		}
@@ -82,9 +82,9 @@ func (k asking) idle() (ids []string) {
 	if k.pool.Mode != pool.Burstable || !k.pool.ReturnENIs {
 		return nil
 	}
-	for _, nic := range k.book.ENIs {
-		serves := slices.ContainsFunc(k.book.Addresses, func(line eni.Address) bool {
-			_, free := k.book.FreeSince(&line, k.now)
+	for _, nic := range k.cached.ENIs {
+		serves := slices.ContainsFunc(k.cached.Addresses, func(line eni.Address) bool {
+			_, free := k.cached.FreeSince(&line, k.now)
 			return line.ENI == nic.Index && !free && line.State != eni.Releasing
 		})
 		if nic.Index >= k.first && !serves {

@@ -36,11 +36,11 @@ func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
 		asks.Handover = nil // it was taken over
 	}
 	if order.Stale(o.mem.Revision, o.newest.Status) || !o.isTold() {
-		book, err := o.read(ctx)
+		cached, err := o.read(ctx)
 		if err != nil {
-			book = nil // there is nothing that serves pods
+			cached = nil // there is nothing that serves pods
 		}
-		next = order.Seen(book, order.View{Spec: next, Status: o.newest.Status}, o.mem.Revision)
+		next = order.Seen(cached, order.View{Spec: next, Status: o.newest.Status}, o.mem.Revision)
 	}
 	if !sameSpec(next, o.newest.Spec) || !sameAsks(asks, o.newest.Asks) {
 		if o.mem.Calls { // an agent with another provider that came next would call beside the operator
@@ -56,14 +56,14 @@ func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
 }
 
 // askIfDue writes what the node needs and what goes back, if that is not what the object says.
-func (o *ordered) askIfDue(ctx context.Context, book *ipam.State, now time.Duration) {
+func (o *ordered) askIfDue(ctx context.Context, cached *ipam.State, now time.Duration) {
 	o.dueAt = 0
 	d, maxPods := o.demand, o.status.MaxPods
 	if n, _ := o.MaxPods(); n > 0 {
 		maxPods = n
 	}
 	cooling := max(0, max(o.decision.Most, o.decision.Target)-o.status.Most) // as planSteps has it
-	k := asking{view: o.newest.View, book: book, now: now, families: o.conf.Settings.Families, pool: poolFor(o.conf.Pool, maxPods, cooling),
+	k := asking{view: o.newest.View, cached: cached, now: now, families: o.conf.Settings.Families, pool: poolFor(o.conf.Pool, maxPods, cooling),
 		slots: o.decision.Target, waiting: max(0, d.unserved()-d.free), unlinked: o.links.ids(), leaving: slices.Sorted(maps.Keys(o.mem.Leaving)),
 		back: slices.Collect(maps.Keys(o.back)), first: o.firstIndex(), holds: o.unsynced}
 	next, withdrawn := k.spec()

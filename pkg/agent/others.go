@@ -15,41 +15,41 @@ import (
 )
 
 // learnOthers notes which addresses others hold and which they hold no more, when the
-// kernel is due to be looked at, and returns the book.
-func (a *Agent) learnOthers(ctx context.Context, book *ipam.State, now time.Duration) (*ipam.State, error) {
-	if !a.seesOthers(now) && !a.links.serves(book) || a.backoffs.active(of(notices), now) {
-		return book, nil
+// kernel is due to be looked at, and returns the cache.
+func (a *Agent) learnOthers(ctx context.Context, cached *ipam.State, now time.Duration) (*ipam.State, error) {
+	if !a.seesOthers(now) && !a.links.serves(cached) || a.backoffs.active(of(notices), now) {
+		return cached, nil
 	}
-	book, err := a.read(ctx) // a comparison of the kernel may have renamed links in it
+	cached, err := a.read(ctx) // a comparison of the kernel may have renamed links in it
 	if err == nil {
-		err = a.lookForOthers(ctx, book, now)
+		err = a.lookForOthers(ctx, cached, now)
 	}
 	if err != nil {
 		a.backOff(of(notices), err, now)
-		return book, fmt.Errorf("look for addresses that others hold: %w", err)
+		return cached, fmt.Errorf("look for addresses that others hold: %w", err)
 	}
 	a.backoffs.clear(of(notices))
 	a.sawOthers(now + a.resyncPeriod())
 	return a.read(ctx)
 }
 
-// lookForOthers reads the kernel and writes down what it says of the book's addresses.
-func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Duration) error {
+// lookForOthers reads the kernel and writes down what it says of the cache's addresses.
+func (a *Agent) lookForOthers(ctx context.Context, cached *ipam.State, now time.Duration) error {
 	o, err := a.Kernel.Occupancy(ctx)
 	if err != nil {
 		return err
 	}
-	a.tellShared(o.Shared(book))
-	if book, err = a.forgetOthers(ctx, o, book); err != nil {
+	a.tellShared(o.Shared(cached))
+	if cached, err = a.forgetOthers(ctx, o, cached); err != nil {
 		return err
 	}
-	gone := noLongerHeld(o, book)
-	if len(gone) == 0 && !newlyHeld(o, book) {
+	gone := noLongerHeld(o, cached)
+	if len(gone) == 0 && !newlyHeld(o, cached) {
 		return nil
 	}
 	if len(gone) > 0 {
 		// The kernel comes first, as for every address that may be handed out.
-		next := book.Clone()
+		next := cached.Clone()
 		next.CoolHeld(gone, now)
 		if gone, err = a.growKernelFor(ctx, next, gone); err != nil {
 			return err
@@ -66,17 +66,17 @@ func (a *Agent) lookForOthers(ctx context.Context, book *ipam.State, now time.Du
 		return err
 	}
 	a.unsynced = a.unsynced || len(held) > 0
-	a.tellHeld(held, o.Held(book))
+	a.tellHeld(held, o.Held(cached))
 	a.logAddresses("free", free, "others hold them no more")
 	return nil
 }
 
-// forgetOthers takes out of the book what others hold no more on ENIs below the first one for pods,
-// and returns the book. The plugin whose pod had it may give it to its next one, and nothing in the
+// forgetOthers takes out of the cache what others hold no more on ENIs below the first one for pods,
+// and returns the cache. The plugin whose pod had it may give it to its next one, and nothing in the
 // kernel would tell: only people can know that it is to go back to the cloud.
-func (a *Agent) forgetOthers(ctx context.Context, o netconf.Occupancy, book *ipam.State) (*ipam.State, error) {
-	if !a.view.known || len(a.keptByOthers(o, book)) == 0 {
-		return book, nil
+func (a *Agent) forgetOthers(ctx context.Context, o netconf.Occupancy, cached *ipam.State) (*ipam.State, error) {
+	if !a.view.known || len(a.keptByOthers(o, cached)) == 0 {
+		return cached, nil
 	}
 	var forgotten []netip.Addr
 	err := a.Cache.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
@@ -95,8 +95,8 @@ func (a *Agent) forgetOthers(ctx context.Context, o netconf.Occupancy, book *ipa
 
 // keptByOthers returns the addresses on such ENIs that others held and the kernel shows no more of. Those
 // of an ENI whose link was away for a while were nobody's.
-func (a *Agent) keptByOthers(o netconf.Occupancy, book *ipam.State) (addrs []netip.Addr) {
-	for _, line := range book.HeldAddresses() {
+func (a *Agent) keptByOthers(o netconf.Occupancy, cached *ipam.State) (addrs []netip.Addr) {
+	for _, line := range cached.HeldAddresses() {
 		if line.ENI < a.firstIndex() && !ipam.IsNoLink(line.HeldBy) {
 			addrs = append(addrs, line.Addr)
 		}
@@ -104,7 +104,7 @@ func (a *Agent) keptByOthers(o netconf.Occupancy, book *ipam.State) (addrs []net
 	if len(addrs) == 0 { // nearly always
 		return nil
 	}
-	return among(addrs, setOf(noLongerHeld(o, book)))
+	return among(addrs, setOf(noLongerHeld(o, cached)))
 }
 
 // tellHeld logs which addresses others were found to hold.
@@ -118,10 +118,10 @@ func (a *Agent) tellHeld(addrs []netip.Addr, causes map[netip.Addr]string) {
 	}
 }
 
-// newlyHeld tells whether the book does not say yet what the kernel shows.
-func newlyHeld(o netconf.Occupancy, book *ipam.State) bool {
-	causes := o.Held(book)
-	return slices.ContainsFunc(book.Addresses, func(line eni.Address) bool {
+// newlyHeld tells whether the cache does not say yet what the kernel shows.
+func newlyHeld(o netconf.Occupancy, cached *ipam.State) bool {
+	causes := o.Held(cached)
+	return slices.ContainsFunc(cached.Addresses, func(line eni.Address) bool {
 		cause, held := causes[line.Addr]
 		return held && (line.State != eni.Held || line.HeldBy != cause)
 	})
@@ -153,13 +153,13 @@ func setOf[K comparable](list []K) map[K]bool {
 }
 
 // noLongerHeld returns what others held and hold no more. What is reserved for certain pods is nobody else's.
-func noLongerHeld(o netconf.Occupancy, book *ipam.State) []netip.Addr {
-	gone := o.NoLongerHeld(book)
+func noLongerHeld(o netconf.Occupancy, cached *ipam.State) []netip.Addr {
+	gone := o.NoLongerHeld(cached)
 	if len(gone) == 0 { // nearly always
 		return nil
 	}
 	reserved := map[netip.Addr]bool{}
-	for _, line := range book.HeldAddresses() {
+	for _, line := range cached.HeldAddresses() {
 		reserved[line.Addr] = order.IsReserved(line.HeldBy)
 	}
 	return slices.DeleteFunc(gone, func(addr netip.Addr) bool { return reserved[addr] })
@@ -176,17 +176,17 @@ func (a *Agent) tellShared(lines []string) {
 }
 
 // heldLines tells people what others hold.
-func heldLines(book *ipam.State) []string {
+func heldLines(cached *ipam.State) []string {
 	var lines []string
-	for _, line := range heldByOthers(book) {
+	for _, line := range heldByOthers(cached) {
 		lines = append(lines, ipam.HeldLine(line))
 	}
 	return lines
 }
 
 // heldByOthers returns the held addresses but for those of ENIs without a link, which nobody else has.
-func heldByOthers(book *ipam.State) []eni.Address {
-	return slices.DeleteFunc(book.HeldAddresses(), func(line eni.Address) bool { return ipam.IsNoLink(line.HeldBy) })
+func heldByOthers(cached *ipam.State) []eni.Address {
+	return slices.DeleteFunc(cached.HeldAddresses(), func(line eni.Address) bool { return ipam.IsNoLink(line.HeldBy) })
 }
 
 // heldProblem says in one line that others hold addresses which pods could use.
@@ -200,10 +200,10 @@ func heldProblem(lines []string) string {
 // servedByOthers is how many pods of the node have an address by another plugin: while
 // they last they need none of ours. The node's own addresses are no pod's, and those of an
 // ENI without a link are nobody's.
-func servedByOthers(book *ipam.State) int {
+func servedByOthers(cached *ipam.State) int {
 	var counts [eni.IPv6 + 1]int
-	for i := range book.Addresses {
-		if line := &book.Addresses[i]; line.State == eni.Held && !strings.HasPrefix(line.HeldBy, netconf.NodeAddress) && !ipam.IsNoLink(line.HeldBy) &&
+	for i := range cached.Addresses {
+		if line := &cached.Addresses[i]; line.State == eni.Held && !strings.HasPrefix(line.HeldBy, netconf.NodeAddress) && !ipam.IsNoLink(line.HeldBy) &&
 			!order.IsReserved(line.HeldBy) {
 			counts[line.Family()]++
 		}

@@ -49,14 +49,14 @@ func (n *testNode) foreignPods(k int) []netip.Addr {
 func (n *testNode) countStates() ipam.Count {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.book.Count(n.w.now(), nil)
+	return n.cached.Count(n.w.now(), nil)
 }
 
 func (n *testNode) heldAddrs() []netip.Addr {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var addrs []netip.Addr
-	for _, line := range n.book.HeldAddresses() {
+	for _, line := range n.cached.HeldAddresses() {
 		addrs = append(addrs, line.Addr)
 	}
 	return addrs
@@ -70,7 +70,7 @@ func TestAddressesOfAnotherPluginsPodsAreNeitherServedNorGivenBack(t *testing.T)
 		n.stop()
 		theirs := n.foreignPods(6)
 		n.mu.Lock()
-		n.book, n.bookErr, n.memory, n.routed = nil, nodecache.ErrMissing, nil, map[netip.Addr]bool{}
+		n.cached, n.cacheErr, n.memory, n.routed = nil, nodecache.ErrMissing, nil, map[netip.Addr]bool{}
 		n.mu.Unlock()
 		n.start(-1, false)
 		defer n.stop()
@@ -176,11 +176,11 @@ func TestAReleaseLooksAgainForWhatOthersHold(t *testing.T) {
 }
 
 func TestAPodThatOthersServeNeedsNoAddressOfOurs(t *testing.T) {
-	book := &ipam.State{Settings: ipam.Settings{Families: []eni.Family{eni.IPv4}}}
+	cached := &ipam.State{Settings: ipam.Settings{Families: []eni.Family{eni.IPv4}}}
 	for i, cause := range []string{"route 10.0.0.1 dev eni5f", "rule 1536: from 10.0.0.2", "address 10.0.0.3/24 dev eth1"} {
-		book.Addresses = append(book.Addresses, eni.Address{Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), State: eni.Held, HeldBy: cause})
+		cached.Addresses = append(cached.Addresses, eni.Address{Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), State: eni.Held, HeldBy: cause})
 	}
-	if got := servedByOthers(book); got != 2 {
+	if got := servedByOthers(cached); got != 2 {
 		t.Errorf("%d pods served by others, want 2: the node's own address is no pod's", got)
 	}
 }
@@ -194,13 +194,13 @@ func TestAddressesOfOthersPodsThatEndServeNoNewOnes(t *testing.T) {
 		}
 		return list
 	}
-	book := &ipam.State{Settings: testConfig("n1").Settings, ENIs: []eni.Interface{carryENI("eni-own", 0, "eth0", "10.0.1.2")}}
+	cached := &ipam.State{Settings: testConfig("n1").Settings, ENIs: []eni.Interface{carryENI("eni-own", 0, "eth0", "10.0.1.2")}}
 	for k := range 3 {
-		book.Addresses = append(book.Addresses, eni.Address{Addr: netip.AddrFrom4([4]byte{10, 0, 1, byte(10 + k)}), State: eni.Held, HeldBy: "10.0.1.10 dev veth1 in table main"})
+		cached.Addresses = append(cached.Addresses, eni.Address{Addr: netip.AddrFrom4([4]byte{10, 0, 1, byte(10 + k)}), State: eni.Held, HeldBy: "10.0.1.10 dev veth1 in table main"})
 	}
 	ours := carryLine("10.0.1.20", 0, "ours")
 	ours.Owner.UID = "ours"
-	book.Addresses = append(book.Addresses, ours)
+	cached.Addresses = append(cached.Addresses, ours)
 	for _, tt := range []struct {
 		ending []eni.Pod
 		bound  int
@@ -211,14 +211,14 @@ func TestAddressesOfOthersPodsThatEndServeNoNewOnes(t *testing.T) {
 		{pods("old-"), 3},
 	} {
 		h := heard{pods: pods("new-"), ending: tt.ending, watched: true, synced: true}
-		if d, _ := demandOf(book, h, 0, time.Hour, newPodSet()); d.bound != tt.bound {
+		if d, _ := demandOf(cached, h, 0, time.Hour, newPodSet()); d.bound != tt.bound {
 			t.Errorf("while %d pods end, three that were bound to the node order %d addresses, want %d", len(tt.ending), d.bound, tt.bound)
 		}
 	}
 }
 
 // The cloud took a pod's address and gave it to an ENI of the node, on whose link it is now. The
-// pod goes after the tick has learned what is lost: nothing of it is left to be held, or the book
+// pod goes after the tick has learned what is lost: nothing of it is left to be held, or the cache
 // has the address twice.
 func TestWhatTheCloudTookIsNotHeldForOthersWhenItsPodGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestWhatTheCloudTookIsNotHeldForOthersWhenItsPodGoes(t *testing.T) {
 		must(t, w.account.TakeAway(lost))
 		sleep(20 * time.Minute)
 		n.stop()
-		if at := slices.IndexFunc(n.book.Addresses, func(line eni.Address) bool { return line.Addr == lost }); at < 0 || !n.book.Addresses[at].Lost {
+		if at := slices.IndexFunc(n.cached.Addresses, func(line eni.Address) bool { return line.Addr == lost }); at < 0 || !n.cached.Addresses[at].Lost {
 			t.Fatalf("%s is not lost under its pod: the test shows nothing", lost)
 		}
 		n.foreign = map[netip.Addr]string{lost: "eth1"}
@@ -238,9 +238,9 @@ func TestWhatTheCloudTookIsNotHeldForOthersWhenItsPodGoes(t *testing.T) {
 		a.view.known, a.view.enis = true, n.attached()
 		n.del(pod)
 		sleep(time.Millisecond)
-		book, err := a.read(t.Context())
+		cached, err := a.read(t.Context())
 		must(t, err)
-		must(t, a.lookForOthers(t.Context(), book, n.w.now()))
+		must(t, a.lookForOthers(t.Context(), cached, n.w.now()))
 		if held := n.heldAddrs(); len(held) > 0 {
 			t.Errorf("held %v, which the node does not have any more", held)
 		}

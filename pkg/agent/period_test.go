@@ -249,7 +249,7 @@ func TestAnIdleNodeNoticesWithinTenMinutesWhatOthersTookAway(t *testing.T) {
 func (n *testNode) stateOf(addr netip.Addr) eni.State {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, line := range n.book.Addresses {
+	for _, line := range n.cached.Addresses {
 		if line.Addr == addr {
 			return line.State
 		}

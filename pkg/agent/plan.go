@@ -13,50 +13,50 @@ import (
 
 // outlook is what the last plan was made from, and what it found.
 type outlook struct {
-	demand    demand
-	waiting   []nodecache.PendingADD // that have no address
-	decision  scale.Decision
-	planned   bool           // this tick could make a plan: the book can be used
-	sized     bool           // the limits of the instance were known to a plan
-	exhausted bool           // no subnet of the node has more: it releases what it can spare
-	causes    []pool.Cause   // why the node can't have one more address, ranked
-	blockers  []pool.Cause   // why the target is out of reach, ranked
-	served    int            // addresses that pods had, or that cooled down after one, when the last tick looked
-	known     podSet         // filled anew for each demand
-	elsewhere since[eni.Pod] // pods that show an address which none of ours can be
+	demand       demand
+	waiting      []nodecache.PendingADD // that have no address
+	decision     scale.Decision
+	planned      bool           // this tick could make a plan: the cache can be used
+	sized        bool           // the limits of the instance were known to a plan
+	exhausted    bool           // no subnet of the node has more: it releases what it can spare
+	causes       []pool.Cause   // why the node can't have one more address, ranked
+	targetCauses []pool.Cause   // why the target is out of reach, ranked
+	served       int            // addresses that pods had, or that cooled down after one, when the last tick looked
+	known        podSet         // filled anew for each demand
+	elsewhere    since[eni.Pod] // pods that show an address which none of ours can be
 }
 
 // planSteps decides how many slots there should be and what to do about it. It changes
 // nothing but the sizing's memory.
-func (a *Agent) planSteps(book *ipam.State, now time.Duration) (steps []pool.Step, err error) {
+func (a *Agent) planSteps(cached *ipam.State, now time.Duration) (steps []pool.Step, err error) {
 	h, err := a.listen(now)
-	a.demand, a.waiting = demandOf(book, h, a.firstIndex(), now, a.known)
+	a.demand, a.waiting = demandOf(cached, h, a.firstIndex(), now, a.known)
 	a.planned, a.cooledAt = true, 0
-	if c := book.Count(now, nil); c.Cooling > 0 {
+	if c := cached.Count(now, nil); c.Cooling > 0 {
 		a.cooledAt = now + c.NextFree
 	}
 	if !a.view.known {
 		return nil, err
 	}
 	k := a.situation(now)
-	snap := k.snapshot(book)
+	snap := k.snapshot(cached)
 	snap.MaxPods, _ = a.MaxPods()
 	a.size(snap, now)
 	snap.Cooling = max(0, max(a.decision.Most, a.decision.Target)-a.status.Most)
-	if a.demand.wanted > a.demand.owned {
+	if a.demand.total > a.demand.owned {
 		a.pressure = a.pressure.lacking(now)
 	}
-	have := a.holdings(book, snap, now)
+	have := a.holdings(cached, snap, now)
 	a.leaveToOthers(&snap, have, a.conf.Pool.Sizing(snap.Limits, snap.Families), now)
 	a.lookEagerly(snap, have, now)
-	there := present(book, snap)
+	there := present(cached, snap)
 	k.exhausted, k.pressed = a.exhausted, a.pressed(now)
-	steps, a.blockers = k.steps(book, snap, there, a.demand.wanted, a.decision.Target)
-	if a.view.operated && len(a.blockers) > 0 { // the plan knows nothing of subnets there
-		a.blockers = slices.Clone(a.view.told)
+	steps, a.targetCauses = k.steps(cached, snap, there, a.demand.total, a.decision.Target)
+	if a.view.operated && len(a.targetCauses) > 0 { // the plan knows nothing of subnets there
+		a.targetCauses = slices.Clone(a.view.told)
 	}
-	a.blockers = pool.Rank(a.blockers)
-	a.causes = a.reasons(now).obstacles(snap, there)
+	a.targetCauses = pool.Rank(a.targetCauses)
+	a.causes = a.reasons(now).slotCauses(snap, there)
 	return steps, err
 }
 
@@ -93,24 +93,24 @@ func (a *Agent) size(snap pool.Snapshot, now time.Duration) {
 // observation is the demand as the sizing wants it. Where the pods are not known no
 // address goes back; those that wait are known all the same, and get theirs.
 func (d demand) observation(most, room int) scale.Observation {
-	o := scale.Observation{Demand: d.wanted, Assigned: d.assigned, Owned: d.owned, Releasing: d.releasing, Cooling: d.assigned - d.used,
+	o := scale.Observation{Demand: d.total, Assigned: d.assigned, Owned: d.owned, Releasing: d.releasing, Cooling: d.assigned - d.used,
 		Most: most, Room: room, Valid: !d.partial}
 	if d.partial {
-		o.Assigned = max(d.assigned, min(d.wanted, most+o.Cooling, room))
+		o.Assigned = max(d.assigned, min(d.total, most+o.Cooling, room))
 	}
 	return o
 }
 
 // present counts the addresses of each ENI of the snapshot, as pool.Settled has it.
-func present(book *ipam.State, s pool.Snapshot) []int {
+func present(cached *ipam.State, s pool.Snapshot) []int {
 	there := make([]int, len(s.ENIs))
-	for i := range book.Addresses {
-		line := &book.Addresses[i]
+	for i := range cached.Addresses {
+		line := &cached.Addresses[i]
 		at := slices.IndexFunc(s.ENIs, func(e pool.ENI) bool { return e.Index == line.ENI })
 		switch {
 		case at < 0:
 		case line.State == eni.Releasing || line.Lost:
-			there[at] = -len(book.Addresses)
+			there[at] = -len(cached.Addresses)
 		case line.State == eni.Held:
 		default:
 			there[at]++

@@ -41,16 +41,16 @@ func (s podSet) has(p eni.Pod) bool {
 	return known
 }
 
-// unheard returns how many of the pods have no record in the book, and no ADD that
+// unheard returns how many of the pods have no record in the cache, and no ADD that
 // waits: those are counted there, each of its own, and so is a record whose pod has
 // gone. What remains was bound to the node a moment ago.
-func (s podSet) unheard(pods []eni.Pod, book *ipam.State, waiting []nodecache.PendingADD) int {
+func (s podSet) unheard(pods []eni.Pod, cached *ipam.State, waiting []nodecache.PendingADD) int {
 	if len(pods) == 0 {
 		return 0
 	}
 	s.clear()
-	for i := range book.Addresses {
-		if line := &book.Addresses[i]; line.State == eni.Used {
+	for i := range cached.Addresses {
+		if line := &cached.Addresses[i]; line.State == eni.Used {
 			s.add(line.Owner)
 		}
 	}

@@ -18,16 +18,16 @@ type prefixes struct {
 	singles int // addresses that are of no prefix
 }
 
-// countPrefixes counts what the book has of blocks of that kind, nothing where addresses never come in them.
-func countPrefixes(b eni.Block, book *ipam.State) (p prefixes) {
-	if b.Size == 0 || book == nil {
+// countPrefixes counts what the cache has of blocks of that kind, nothing where addresses never come in them.
+func countPrefixes(b eni.Block, cached *ipam.State) (p prefixes) {
+	if b.Size == 0 || cached == nil {
 		return p
 	}
 	p.size, p.off = 1<<(eni.IPv4.Bits()-b.Bits), b.Size == 1
 	type count struct{ all, free int }
 	counts := map[netip.Prefix]count{}
-	for i := range book.Addresses {
-		line := &book.Addresses[i]
+	for i := range cached.Addresses {
+		line := &cached.Addresses[i]
 		if line.Family() != eni.IPv4 {
 			continue
 		}

@@ -45,11 +45,11 @@ func TestPeopleAreToldWhyFreeAddressesOfPrefixesStay(t *testing.T) {
 			"turned off, and 1 of 16 addresses each are left; 1 in use, whose 13 free addresses stay until all of a prefix are free"},
 		{"turned off, and all gone", left, [][]eni.Address{singles}, ""},
 	} {
-		book := &ipam.State{}
+		cached := &ipam.State{}
 		for _, part := range tt.parts {
-			book.Addresses = append(book.Addresses, part...)
+			cached.Addresses = append(cached.Addresses, part...)
 		}
-		if got := countPrefixes(tt.block, book).line(); got != tt.want {
+		if got := countPrefixes(tt.block, cached).line(); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}

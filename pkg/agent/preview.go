@@ -7,15 +7,15 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// previewSettings returns the book as it is with the settings of the configuration, and a
+// previewSettings returns the cache as it is with the settings of the configuration, and a
 // line for each that changes: the next tick takes them over before all else.
-func (a *Agent) previewSettings(book *ipam.State) (*ipam.State, []string) {
+func (a *Agent) previewSettings(cached *ipam.State) (*ipam.State, []string) {
 	want := a.settings()
-	if sameSettings(book.Settings, want) {
-		return book, nil
+	if sameSettings(cached.Settings, want) {
+		return cached, nil
 	}
-	have := book.Settings
-	next := book.Clone()
+	have := cached.Settings
+	next := cached.Clone()
 	next.Settings = want
 	var lines []string
 	for _, s := range []struct{ name, is, will string }{
@@ -43,8 +43,8 @@ func (a *Agent) outsideVPC(enis []eni.Interface) string {
 // tellOutsideVPC logs it once.
 func (a *Agent) tellOutsideVPC() {
 	said := a.wrongVPC
-	if a.wrongVPC = ""; a.book != nil {
-		a.wrongVPC = a.outsideVPC(a.book.ENIs)
+	if a.wrongVPC = ""; a.cached != nil {
+		a.wrongVPC = a.outsideVPC(a.cached.ENIs)
 	}
 	if a.wrongVPC != "" && a.wrongVPC != said {
 		a.Log.Error("configuration can't be meant", "error", a.wrongVPC)

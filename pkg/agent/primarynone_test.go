@@ -68,7 +68,7 @@ func vacates(t *testing.T, change func(n *testNode, bare *bool)) {
 		n.all(t, 5*time.Minute)
 		on := 0
 		n.mu.Lock()
-		for _, line := range n.book.Addresses {
+		for _, line := range n.cached.Addresses {
 			if line.ENI == 0 && line.State == eni.Used {
 				on++
 			}
@@ -90,11 +90,11 @@ func vacates(t *testing.T, change func(n *testNode, bare *bool)) {
 }
 
 // The pods that still run there keep their network when the node cache is lost, or their own record.
-func TestPodsOnAPrimaryENIThatGetsNoneAreInARebuiltBook(t *testing.T) {
+func TestPodsOnAPrimaryENIThatGetsNoneAreInARebuiltCache(t *testing.T) {
 	for name, lose := range map[string]func(n *testNode){
-		"the cache is gone": func(n *testNode) { n.book, n.bookErr = nil, nodecache.ErrMissing },
+		"the cache is gone": func(n *testNode) { n.cached, n.cacheErr = nil, nodecache.ErrMissing },
 		"a record is torn": func(n *testNode) {
-			n.tear(slices.IndexFunc(n.book.Addresses, func(line eni.Address) bool { return line.State == eni.Used }))
+			n.tear(slices.IndexFunc(n.cached.Addresses, func(line eni.Address) bool { return line.State == eni.Used }))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,15 +107,15 @@ func TestPodsOnAPrimaryENIThatGetsNoneAreInARebuiltBook(t *testing.T) {
 				sleep(10 * time.Minute)
 				n.mu.Lock()
 				defer n.mu.Unlock()
-				known := knownOf(n.book)
+				known := knownOf(n.cached)
 				for _, pod := range n.pods {
 					if a := pod.addrs[0]; !known[a] || !n.routed[a] {
-						t.Errorf("%s of a pod that runs is in the book: %t, in the kernel: %t", a, known[a], n.routed[a])
+						t.Errorf("%s of a pod that runs is in the cache: %t, in the kernel: %t", a, known[a], n.routed[a])
 					}
 				}
-				for _, line := range n.book.Addresses {
+				for _, line := range n.cached.Addresses {
 					if line.ENI == 0 && line.State != eni.Used {
-						t.Errorf("the book has %s, %s, on the primary ENI", line.Addr, line.State)
+						t.Errorf("the cache has %s, %s, on the primary ENI", line.Addr, line.State)
 					}
 				}
 			})
@@ -159,7 +159,7 @@ func TestAfterARebootPeopleAreToldOfWhatIsLeftOnAPrimaryENIThatGetsNone(t *testi
 		for _, key := range n.keys() {
 			n.del(key)
 		}
-		n.book, n.bookErr = nil, nodecache.ErrBoot
+		n.cached, n.cacheErr = nil, nodecache.ErrBoot
 		n.start(-1, false)
 		defer n.stop()
 		sleep(time.Hour)
@@ -183,7 +183,7 @@ func TestAReloadTakesTheNodesOwnENIOutOfService(t *testing.T) {
 		onPrimary := func() (used, other int) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			for _, line := range n.book.Addresses {
+			for _, line := range n.cached.Addresses {
 				if line.ENI == 0 && line.State == eni.Used {
 					used++
 				} else if line.ENI == 0 && line.State != eni.Releasing {

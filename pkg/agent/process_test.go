@@ -70,10 +70,10 @@ func (p process) see(look func() error) error {
 
 func (p process) View(_ context.Context, fn func(*ipam.State) error) error {
 	return p.see(func() error {
-		if p.n.bookErr != nil {
-			return p.n.bookErr
+		if p.n.cacheErr != nil {
+			return p.n.cacheErr
 		}
-		return fn(p.n.book.Clone())
+		return fn(p.n.cached.Clone())
 	})
 }
 
@@ -82,27 +82,27 @@ func (p process) Update(_ context.Context, fn func(*ipam.State) error) error {
 }
 
 func (n *testNode) update(fn func(*ipam.State) error) error {
-	if n.bookErr != nil {
-		return n.bookErr
+	if n.cacheErr != nil {
+		return n.cacheErr
 	}
-	next := n.book.Clone()
+	next := n.cached.Clone()
 	if err := fn(next); err != nil {
 		return err
 	}
-	if len(next.Addresses) != len(n.book.Addresses) {
+	if len(next.Addresses) != len(n.cached.Addresses) {
 		n.w.t.Error("an update changed the layout")
 	}
-	n.book = next
-	return n.book.Check()
+	n.cached = next
+	return n.cached.Check()
 }
 
 func (p process) Replace(_ context.Context, fn func(*ipam.State, error) (*ipam.State, error)) error {
 	return p.do(func() error {
 		var old *ipam.State
-		if p.n.bookErr == nil {
-			old = p.n.book.Clone()
+		if p.n.cacheErr == nil {
+			old = p.n.cached.Clone()
 		}
-		next, err := fn(old, p.n.bookErr)
+		next, err := fn(old, p.n.cacheErr)
 		if err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (p process) Replace(_ context.Context, fn func(*ipam.State, error) (*ipam.S
 				p.n.w.t.Errorf("%s: %s may be handed out and the kernel does not route it", p.n.name, line.Addr)
 			}
 		}
-		p.n.book, p.n.bookErr = next.Clone(), nil
+		p.n.cached, p.n.cacheErr = next.Clone(), nil
 		return nil
 	})
 }
@@ -147,15 +147,15 @@ func (p process) Grow(_ context.Context, next *ipam.State) ([]string, error) {
 
 func (p process) Sync(_ context.Context, leaving []string, _ *ipam.State) (lines []string, err error) {
 	err = p.do(func() error {
-		if p.n.bookErr != nil {
-			return p.n.bookErr
+		if p.n.cacheErr != nil {
+			return p.n.cacheErr
 		}
 		p.n.syncs++
 		if p.n.syncErr != nil && !netconf.OnlyLimits(p.n.syncErr) {
 			return p.n.syncErr
 		}
-		want, id := map[netip.Addr]bool{}, ids(p.n.book)
-		for _, line := range p.n.book.Addresses {
+		want, id := map[netip.Addr]bool{}, ids(p.n.cached)
+		for _, line := range p.n.cached.Addresses {
 			if line.State == eni.Used && slices.Contains(leaving, id[line.ENI]) && !line.Lost && !p.n.w.taken[line.Addr] {
 				p.n.w.t.Errorf("%s: the kernel forgets ENI %s, a pod uses its %s", p.n.name, id[line.ENI], line.Addr)
 			}
@@ -164,10 +164,10 @@ func (p process) Sync(_ context.Context, leaving []string, _ *ipam.State) (lines
 			}
 		}
 		var errs []error
-		for _, nic := range p.n.book.ENIs {
+		for _, nic := range p.n.cached.ENIs {
 			if p.n.broken[nic.Device] && !slices.Contains(leaving, nic.ID) {
 				errs = append(errs, &netconf.LinkError{Devs: []string{nic.Device}, Err: fmt.Errorf("set link %s up: it is broken", nic.Device)})
-				for _, line := range p.n.book.Addresses {
+				for _, line := range p.n.cached.Addresses {
 					if line.ENI == nic.Index && !p.n.routed[line.Addr] {
 						delete(want, line.Addr)
 					}
@@ -266,10 +266,10 @@ func (p process) Occupancy(context.Context) (netconf.Occupancy, error) {
 func (p process) Reclaim(_ context.Context, which func(eni.Owner) bool) (released []eni.Address, err error) {
 	picked := map[eni.Owner]bool{}
 	err = p.see(func() error {
-		if p.n.bookErr != nil {
-			return p.n.bookErr
+		if p.n.cacheErr != nil {
+			return p.n.cacheErr
 		}
-		for _, line := range p.n.book.Used() {
+		for _, line := range p.n.cached.Used() {
 			if pod := p.n.pods[line.Owner.Key]; (pod == nil || pod.dead) && which(*line.Owner) {
 				picked[*line.Owner] = true
 			}

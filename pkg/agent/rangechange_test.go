@@ -70,9 +70,9 @@ func growsWith(t *testing.T, more netip.Prefix) {
 		n.all(t, 10*time.Minute)
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		for _, nic := range n.book.ENIs {
+		for _, nic := range n.cached.ENIs {
 			if err := nic.Validate(); err != nil {
-				t.Errorf("the book has an ENI that no reader of the node cache takes: %v", err)
+				t.Errorf("the cache has an ENI that no reader of the node cache takes: %v", err)
 			}
 		}
 	})
@@ -101,7 +101,7 @@ func rebuildsWith(t *testing.T, pods func([]netip.Prefix) []netip.Prefix) {
 		n.mu.Unlock()
 		sleep(10 * time.Minute)
 		n.mu.Lock()
-		n.book.Damaged = append(n.book.Damaged, ipam.Damage{Cause: "torn"})
+		n.cached.Damaged = append(n.cached.Damaged, ipam.Damage{Cause: "torn"})
 		n.wake()
 		n.mu.Unlock()
 		n.isRebuilt(t)
@@ -109,7 +109,7 @@ func rebuildsWith(t *testing.T, pods func([]netip.Prefix) []netip.Prefix) {
 }
 
 // A subnet may have hundreds of ranges, and the node cache has a line for an ENI.
-func TestTheBookHoldsJustTheRangesThatAddressesLieIn(t *testing.T) {
+func TestTheCacheHoldsJustTheRangesThatAddressesLieIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, n, d := withRangesAnew(t)
 		defer n.stop()
@@ -126,9 +126,9 @@ func TestTheBookHoldsJustTheRangesThatAddressesLieIn(t *testing.T) {
 		n.all(t, 10*time.Minute)
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		for _, nic := range n.book.ENIs {
+		for _, nic := range n.cached.ENIs {
 			if len(nic.Pods) > 1 {
-				t.Errorf("the book has ENI %s with ranges %v", nic.ID, nic.Pods)
+				t.Errorf("the cache has ENI %s with ranges %v", nic.ID, nic.Pods)
 			}
 		}
 	})

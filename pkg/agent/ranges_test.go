@@ -78,12 +78,12 @@ func withRanges(t *testing.T) *testNode {
 func (n *testNode) usesRanges(t *testing.T, pods int) {
 	t.Helper()
 	n.mu.Lock()
-	book := n.book.Clone()
+	cached := n.cached.Clone()
 	n.mu.Unlock()
-	if err := book.Check(); err != nil {
+	if err := cached.Check(); err != nil {
 		t.Error(err)
 	}
-	used := book.Used()
+	used := cached.Used()
 	for _, a := range used {
 		if !netip.MustParsePrefix("10.64.1.0/24").Contains(a.Addr) {
 			t.Errorf("a pod has %s", a.Addr)
@@ -110,8 +110,8 @@ func TestPodsHaveAddressesOfRangesOfTheirOwn(t *testing.T) {
 	})
 }
 
-// The book may be of before the cloud had such ranges there.
-func TestTheBookLearnsRangesForPods(t *testing.T) {
+// The cache may be of before the cloud had such ranges there.
+func TestTheCacheLearnsRangesForPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := withRanges(t)
 		n.stop()
@@ -119,10 +119,10 @@ func TestTheBookLearnsRangesForPods(t *testing.T) {
 			n.del(key)
 		}
 		n.mu.Lock()
-		for i := range n.book.ENIs {
-			n.book.ENIs[i].Pods = nil
+		for i := range n.cached.ENIs {
+			n.cached.ENIs[i].Pods = nil
 		}
-		n.book.Addresses = nil
+		n.cached.Addresses = nil
 		n.mu.Unlock()
 		n.start(-1, false)
 		defer n.stop()

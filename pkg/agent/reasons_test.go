@@ -24,7 +24,7 @@ func anyReasons(t *rapid.T) (r reasons, s pool.Snapshot, there []int) {
 		full: func(id string) bool { return spared[id] }, look: now + time.Minute, sized: true}
 	r.decision.Most = 6
 	r.status.Most = 6
-	r.demand.owned, r.demand.wanted = rapid.IntRange(0, 7).Draw(t, "owned"), rapid.IntRange(0, 9).Draw(t, "wanted")
+	r.demand.owned, r.demand.total = rapid.IntRange(0, 7).Draw(t, "owned"), rapid.IntRange(0, 9).Draw(t, "total")
 	s = pool.Snapshot{Families: r.families, Limits: limits, ENIs: []pool.ENI{{ID: "eni-own"}}}
 	there = []int{0}
 	for i := range rapid.IntRange(0, 2).Draw(t, "ENIs") {
@@ -54,16 +54,16 @@ func anyReasons(t *rapid.T) (r reasons, s pool.Snapshot, there []int) {
 
 // Whatever is known: each cause is of a kind and has words, the list is ranked and the same when asked
 // again, a node that lacks nothing has none, and one that wants more than it can ever have has just that.
-func TestObstaclesAreRankedAndHaveWords(t *testing.T) {
+func TestCausesAreRankedAndHaveWords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, s, there := anyReasons(t)
-		list := r.obstacles(s, there)
+		list := r.slotCauses(s, there)
 		for _, c := range list {
 			if c.Kind == 0 || c.Words == "" && !(r.demand.owned >= r.decision.Most && c.Kind == pool.AddressLimit) {
 				t.Fatalf("%+v says nothing", c)
 			}
 		}
-		if again := r.obstacles(s, there); !slices.Equal(list, again) {
+		if again := r.slotCauses(s, there); !slices.Equal(list, again) {
 			t.Fatalf("%v\nand then %v", list, again)
 		}
 		if !slices.Equal(list, pool.Rank(slices.Clone(list))) {
@@ -71,17 +71,17 @@ func TestObstaclesAreRankedAndHaveWords(t *testing.T) {
 		}
 		switch most := r.decision.Most; {
 		case r.demand.owned < most:
-		case r.demand.wanted <= most && len(list) > 0:
+		case r.demand.total <= most && len(list) > 0:
 			t.Fatalf("a node with all that it can have and wants: %v", list)
-		case r.demand.wanted > most && (len(list) != 1 || list[0].Kind != pool.AddressLimit || list[0].Slots != r.demand.wanted-most):
-			t.Fatalf("a node that wants %d and can have %d: %v", r.demand.wanted, most, list)
+		case r.demand.total > most && (len(list) != 1 || list[0].Kind != pool.AddressLimit || list[0].Slots != r.demand.total-most):
+			t.Fatalf("a node that wants %d and can have %d: %v", r.demand.total, most, list)
 		}
 	})
 }
 
 // One ENI with room whose subnet has addresses, whose link is there, whose calls work and of which what comes
 // can be taken in is enough: then the supply is in nobody's way. Without any, and without an ENI to come, something is told.
-func TestSupplyIsAnObstacleExactlyWhereNothingGivesMore(t *testing.T) {
+func TestSupplyIsACauseExactlyWhereNothingGivesMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, s, there := anyReasons(t)
 		gives := func(i int) bool {
@@ -119,9 +119,9 @@ func TestSupplyIsAnObstacleExactlyWhereNothingGivesMore(t *testing.T) {
 func TestNothingIsToldTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, s, there := anyReasons(t)
-		r.causes = r.obstacles(s, there)
+		r.causes = r.slotCauses(s, there)
 		r.demand.waiting = rapid.IntRange(0, 3).Draw(t, "pending")
-		r.cache = rapid.SampledFrom([]string{"", "node cache: damaged"}).Draw(t, "cache")
+		r.wrongCache = rapid.SampledFrom([]string{"", "node cache: damaged"}).Draw(t, "cache")
 		list := r.ranked()
 		told := map[pool.Cause]bool{}
 		for i, c := range list {

@@ -16,7 +16,7 @@ import (
 	"github.com/enipool/enipool/pkg/nodecache"
 )
 
-// rebuild makes the book anew from the cloud and the kernel: at the first start,
+// rebuild makes the cache anew from the cloud and the kernel: at the first start,
 // after a reboot, and when it is damaged. Used addresses keep their owners.
 func (a *Agent) rebuild(ctx context.Context, old *ipam.State, why error, now time.Duration) error {
 	reason := a.whyUnusable(old, why)
@@ -32,12 +32,12 @@ func (a *Agent) rebuild(ctx context.Context, old *ipam.State, why error, now tim
 	a.steps++
 	a.Log.Info("node cache built", "enis", len(a.view.enis), "reason", reason)
 	a.Events.Repaired("cache", 1)
-	a.resyncAt, a.sightDue, a.restarted, a.rebuilt = now, true, false, true
+	a.resyncAt, a.compareDue, a.restarted, a.rebuilt = now, true, false, true
 	a.unsaved = true // the memory stands beside the cache, and may have gone with it
 	return nil
 }
 
-// whyUnusable says in a few words why the book must be built anew.
+// whyUnusable says in a few words why the cache must be built anew.
 func (a *Agent) whyUnusable(old *ipam.State, err error) string {
 	if err == nil {
 		return fmt.Sprintf("node cache has %d damaged records", len(old.Damaged))
@@ -54,7 +54,7 @@ func (a *Agent) whyUnusable(old *ipam.State, err error) string {
 }
 
 func (a *Agent) build(ctx context.Context, now time.Duration) error {
-	sv, err := a.survey(ctx, now)
+	sv, err := a.readBasis(ctx, now)
 	if err != nil {
 		return err
 	}
@@ -95,19 +95,19 @@ func (a *Agent) build(ctx context.Context, now time.Duration) error {
 // wrongInstanceError says that none of the instance's ENIs has a link on this node.
 type wrongInstanceError struct{ error }
 
-// survey is what a book can be made of without an old one.
-type survey struct {
+// basis is what a cache can be made of without an old one.
+type basis struct {
 	want   ipam.State               // from the cloud, all addresses free
 	owners map[netip.Addr]eni.Owner // from the kernel
 	kernel netconf.Occupancy
 }
 
-func (a *Agent) survey(ctx context.Context, now time.Duration) (sv survey, err error) {
+func (a *Agent) readBasis(ctx context.Context, now time.Duration) (sv basis, err error) {
 	links, err := a.Kernel.Links(ctx)
 	if err != nil {
 		return sv, err
 	}
-	want, waiting := a.wanted(links, now)
+	want, waiting := a.shownState(links, now)
 	if len(want.ENIs) == 0 || want.ENIs[0].Index != 0 {
 		err := fmt.Errorf("the node's primary ENI is not there: of the cloud's %d ENIs these have no link here: %s; is this the node's network namespace, and node its name?",
 			len(a.view.enis), strings.Join(waiting, ", "))
@@ -127,8 +127,8 @@ func (a *Agent) survey(ctx context.Context, now time.Duration) (sv survey, err e
 	return sv, err
 }
 
-// merge makes the new book from the survey and what the old one knows.
-func (a *Agent) merge(sv survey, old *ipam.State, now time.Duration) (*ipam.State, error) {
+// merge makes the new cache from its basis and what the old one knows.
+func (a *Agent) merge(sv basis, old *ipam.State, now time.Duration) (*ipam.State, error) {
 	next, err := anew(sv.want, old, sv.owners, now)
 	if err == nil {
 		next.StartRelease(a.goingBack(next), now)
@@ -138,12 +138,12 @@ func (a *Agent) merge(sv survey, old *ipam.State, now time.Duration) (*ipam.Stat
 	return next, err
 }
 
-// goingBack returns the addresses of a new book that the cloud may take at any
+// goingBack returns the addresses of a new cache that the cloud may take at any
 // moment because it was asked to.
-func (a *Agent) goingBack(book *ipam.State) []netip.Addr {
+func (a *Agent) goingBack(cached *ipam.State) []netip.Addr {
 	var addrs []netip.Addr
-	id := ids(book)
-	for _, line := range book.Addresses {
+	id := ids(cached)
+	for _, line := range cached.Addresses {
 		if a.supply.goesBack(line.Addr) || a.mem.isLeaving(id[line.ENI]) {
 			addrs = append(addrs, line.Addr)
 		}
@@ -151,9 +151,9 @@ func (a *Agent) goingBack(book *ipam.State) []netip.Addr {
 	return addrs
 }
 
-// wanted is the book with all that the cloud's answer shows. ENIs whose link is not
+// shownState is the cache with all that the cloud's answer shows. ENIs whose link is not
 // there yet come later.
-func (a *Agent) wanted(links map[string]eni.Interface, now time.Duration) (want ipam.State, waiting []string) {
+func (a *Agent) shownState(links map[string]eni.Interface, now time.Duration) (want ipam.State, waiting []string) {
 	want.Settings = a.settings()
 	f, b, at := facts{}, a.belief(now), a.view.places()
 	empty := &ipam.State{}

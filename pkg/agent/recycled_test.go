@@ -11,7 +11,7 @@ import (
 )
 
 // Somebody deletes an ENI under its pods, and the cloud gives its primary address to pods on
-// another ENI of the node: what is assigned there must come into the book all the same.
+// another ENI of the node: what is assigned there must come into the cache all the same.
 func TestThePrimaryAddressOfAnENIThatIsGoneMayBeAPodsNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n := one(t, eni.Limits{ENIs: 4, V4: 9}, nil)
@@ -22,7 +22,7 @@ func TestThePrimaryAddressOfAnENIThatIsGoneMayBeAPodsNext(t *testing.T) {
 		n.stop()
 		nics := n.attached()
 		gone, other := nics[1], nics[len(nics)-1]
-		for _, line := range n.book.Used() {
+		for _, line := range n.cached.Used() {
 			w.taken[line.Addr] = line.ENI == gone.Index || line.Addr == other.Addresses[0]
 		}
 		c := engine.New(w.account.NodeDriver(n.name), w.account.NodeOptions(n.name))
@@ -42,8 +42,8 @@ func TestThePrimaryAddressOfAnENIThatIsGoneMayBeAPodsNext(t *testing.T) {
 		sleep(30 * time.Minute)
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if !knownOf(n.book)[again] || hasENI(n.book, gone.ID) {
-			t.Errorf("the book has no %s, or still %s: %v", again, gone.ID, n.life.agent.backoffs[of(adopts)].err)
+		if !knownOf(n.cached)[again] || hasENI(n.cached, gone.ID) {
+			t.Errorf("the cache has no %s, or still %s: %v", again, gone.ID, n.life.agent.backoffs[of(adopts)].err)
 		}
 	})
 }

@@ -80,7 +80,7 @@ func (n *testNode) leave() {
 	sleep(10 * time.Minute) // until the pool shrinks
 }
 
-// What stands between the node and the cloud, such as a proxy in maintenance, may wish for more than
+// What stands between the node and the cloud, such as a proxy in maintenance, may ask for more than
 // pods can wait.
 func TestAWishForAnHourIsNotFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

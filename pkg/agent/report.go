@@ -22,7 +22,7 @@ func (a *Agent) noteError(err error) {
 func (a *Agent) report(now time.Duration) {
 	s := &a.status
 	s.Node, s.Mode, s.Strategy = a.conf.Node, a.conf.Pool.Mode.String(), a.conf.Pool.Scale.Strategy.String()
-	s.Demand, s.PendingADDs, s.StaleAllocations = a.demand.wanted, a.demand.waiting, len(a.doubts.dead)
+	s.Demand, s.PendingADDs, s.StaleAllocations = a.demand.total, a.demand.waiting, len(a.doubts.dead)
 	s.Need, s.Target, s.Reason, s.Burst = a.decision.Need, a.decision.Target, string(a.decision.Reason), a.decision.Burst
 	s.MaxPods, s.MaxPodsSource = a.MaxPods()
 	s.ENILimit, s.ENIs = a.view.limits.ENIs, 0
@@ -33,22 +33,22 @@ func (a *Agent) report(now time.Duration) {
 	}
 	s.InFlight, s.Backoff, s.LeftOut = a.inFlight(), a.backoffs.lines(now), a.leftOut()
 	s.Addresses = status.Addresses{}
-	if a.book != nil {
-		s.Addresses = countByState(a.book, now)
+	if a.cached != nil {
+		s.Addresses = countByState(a.cached, now)
 	}
-	s.Unlinked, s.Unused = a.links.lines(a.book), a.unusedLines()
-	s.Prefixes = countPrefixes(a.view.limits.V4Block, a.book).line()
-	if s.Held = nil; a.book != nil {
-		s.Held = heldLines(a.book)
+	s.Unlinked, s.Unused = a.links.lines(a.cached), a.unusedLines()
+	s.Prefixes = countPrefixes(a.view.limits.V4Block, a.cached).line()
+	if s.Held = nil; a.cached != nil {
+		s.Held = heldLines(a.cached)
 	}
 	wait := a.waitsFor(now)
-	if a.book != nil && wait != noWait { // as the agent before left it
-		s.ENIs, s.Target = len(a.book.ENIs), a.mem.Scale.Target
+	if a.cached != nil && wait != noWait { // as the agent before left it
+		s.ENIs, s.Target = len(a.cached.ENIs), a.mem.Scale.Target
 	}
 	a.tellFights(now)
 	a.tellOutsideVPC()
 	causes := a.tellCauses(now)
-	s.Ready = a.bookErr == nil && s.Addresses.Attached > 0 && (a.view.known && !a.view.noSubnets || wait == putOff)
+	s.Ready = a.cacheErr == nil && s.Addresses.Attached > 0 && (a.view.known && !a.view.noSubnets || wait == putOff)
 	s.Watched, s.Synced, s.Pods = a.demand.watched, a.demand.synced, a.demand.pods
 	if a.FastPath != nil {
 		fast := a.FastPath()
@@ -82,7 +82,7 @@ func (a *Agent) leftOut() (lines []string) {
 	return lines
 }
 
-// countByState counts the book's addresses by state.
+// countByState counts the cache's addresses by state.
 func countByState(b *ipam.State, now time.Duration) status.Addresses {
 	lost := 0
 	for i := range b.Addresses {
@@ -105,14 +105,14 @@ func undoneProblem(list []status.Undone) string {
 // rebuildFails tells whether records of the node cache are damaged and it could not be built
 // anew. Pods go on getting what the other records have, and nothing else is done.
 func (a *Agent) rebuildFails() bool {
-	return a.book != nil && len(a.book.Damaged) > 0 && a.backoffs[of(rebuilds)].why() != ""
+	return a.cached != nil && len(a.cached.Damaged) > 0 && a.backoffs[of(rebuilds)].why() != ""
 }
 
 // cacheProblem says why the node cache can't be used. Most errors name it themselves.
 func (a *Agent) cacheProblem() string {
 	why := a.backoffs[of(rebuilds)].why()
-	if why == "" && (a.book != nil || a.bookErr != nil) {
-		why = a.whyUnusable(a.book, a.bookErr)
+	if why == "" && (a.cached != nil || a.cacheErr != nil) {
+		why = a.whyUnusable(a.cached, a.cacheErr)
 	}
 	if strings.Contains(why, "node cache") {
 		return why

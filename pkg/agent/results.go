@@ -91,7 +91,7 @@ func (a *Agent) applyDescribe(d described) {
 	a.renew()
 	a.mem.forget(d.start, a.conf.Settle)
 	a.doubts.leaks = a.doubts.leaks.still(a.view.leaked(&a.mem), d.start)
-	a.sightDue = true
+	a.compareDue = true
 	a.unsaved = a.unsaved || a.conf.DescribeQuiet() > 0 && d.start-a.mem.Seen >= seenKept
 	a.forgetAdoptions()
 	a.clearUnheard(d)

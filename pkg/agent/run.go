@@ -34,8 +34,8 @@ func (a *Agent) stop(ctx context.Context) error {
 	}
 	now := a.Now()
 	var errs []error
-	if book, err := a.read(ctx); err == nil && a.view.known && !a.view.operated { // else the next one adopts it
-		_, err = a.learn(ctx, book, now)
+	if cached, err := a.read(ctx); err == nil && a.view.known && !a.view.operated { // else the next one adopts it
+		_, err = a.learn(ctx, cached, now)
 		errs = append(errs, err)
 	}
 	errs = append(errs, a.remember())
@@ -75,45 +75,45 @@ func (a *Agent) Plan(ctx context.Context) ([]string, error) {
 	}
 	d.start = now
 	a.applyDescribe(d)
-	book, lines, err := a.bookToBe(ctx, now)
+	cached, lines, err := a.cacheToBe(ctx, now)
 	if err != nil {
 		return nil, err
 	}
-	a.assumeBegun(book, now)
-	a.sight(book)
-	links, err := a.linksFor(ctx, book)
+	a.assumeBegun(cached, now)
+	a.noteDoubts(cached)
+	links, err := a.linksFor(ctx, cached)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.outsideVPC(book.ENIs); err != "" {
+	if err := a.outsideVPC(cached.ENIs); err != "" {
 		return nil, errors.New(err)
 	}
-	book, changes := a.previewSettings(book)
+	cached, changes := a.previewSettings(cached)
 	lines = append(lines, changes...)
-	lines = append(lines, a.belief(now).compare(book, links, now).lines()...)
-	steps, err := a.planSteps(book, now)
+	lines = append(lines, a.belief(now).compare(cached, links, now).lines()...)
+	steps, err := a.planSteps(cached, now)
 	for _, s := range steps {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", s.Do, subject(s), s.Reason))
 	}
-	lines = append(lines, fmt.Sprintf("demand %d, need %d, target %d (%s), owned %d, at most %d", a.demand.wanted, a.decision.Need, a.decision.Target, a.decision.Reason, a.demand.owned, a.status.Most))
+	lines = append(lines, fmt.Sprintf("demand %d, need %d, target %d (%s), owned %d, at most %d", a.demand.total, a.decision.Need, a.decision.Target, a.decision.Reason, a.demand.owned, a.status.Most))
 	if a.status.Most == 0 {
 		lines = append(lines, a.view.noRoom(a.conf.Settings.Families))
 	}
-	return append(lines, pool.Texts(a.blockers)...), err
+	return append(lines, pool.Texts(a.targetCauses)...), err
 }
 
-// bookToBe returns the book, or the one that would be built, and says so.
-func (a *Agent) bookToBe(ctx context.Context, now time.Duration) (*ipam.State, []string, error) {
-	book, err := a.read(ctx)
-	if err == nil && len(book.Damaged) == 0 || err != nil && !a.Unusable(err) {
-		return book, nil, err
+// cacheToBe returns the cache, or the one that would be built, and says so.
+func (a *Agent) cacheToBe(ctx context.Context, now time.Duration) (*ipam.State, []string, error) {
+	cached, err := a.read(ctx)
+	if err == nil && len(cached.Damaged) == 0 || err != nil && !a.Unusable(err) {
+		return cached, nil, err
 	}
-	why := a.whyUnusable(book, err)
-	sv, err := a.survey(ctx, now)
+	why := a.whyUnusable(cached, err)
+	sv, err := a.readBasis(ctx, now)
 	if err != nil {
 		return nil, nil, err
 	}
-	next, err := a.merge(sv, book, now)
+	next, err := a.merge(sv, cached, now)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -230,13 +230,13 @@ func (a *Agent) candidates(s pool.Snapshot) []string {
 
 // isFilled tells whether the ENI carries as many addresses of a family as it may: it gives the node no more.
 func (a *Agent) isFilled(index int, s pool.Snapshot) bool {
-	if a.book == nil {
+	if a.cached == nil {
 		return false
 	}
 	for _, f := range s.Families {
 		n := 0
-		for i := range a.book.Addresses {
-			if line := &a.book.Addresses[i]; line.ENI == index && line.Family() == f {
+		for i := range a.cached.Addresses {
+			if line := &a.cached.Addresses[i]; line.ENI == index && line.Family() == f {
 				n++
 			}
 		}

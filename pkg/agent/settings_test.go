@@ -8,7 +8,7 @@ import (
 )
 
 // A setting that is compared by nobody would change in the file and not on the node.
-func TestNoSettingIsForgottenWhereTheBookIsCompared(t *testing.T) {
+func TestNoSettingIsForgottenWhereTheCacheIsCompared(t *testing.T) {
 	for i := range reflect.TypeFor[ipam.Settings]().NumField() {
 		var was, changed ipam.Settings
 		switch f := reflect.ValueOf(&changed).Elem().Field(i); f.Kind() {

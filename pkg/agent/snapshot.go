@@ -36,13 +36,13 @@ func (a *Agent) situation(now time.Duration) situation {
 
 // snapshot puts together what a plan is made from, but for the addresses of the
 // ENIs: those are filled in where they matter.
-func (k situation) snapshot(book *ipam.State) pool.Snapshot {
-	s := pool.Snapshot{Families: book.Settings.Families, Limits: k.pool.Within(k.view.limits)}
-	for _, nic := range book.ENIs {
+func (k situation) snapshot(cached *ipam.State) pool.Snapshot {
+	s := pool.Snapshot{Families: cached.Settings.Families, Limits: k.pool.Within(k.view.limits)}
+	for _, nic := range cached.ENIs {
 		s.ENIs = append(s.ENIs, k.eni(nic))
 	}
 	for _, nic := range k.view.enis {
-		if nic.Index < 0 || hasENI(book, nic.ID) {
+		if nic.Index < 0 || hasENI(cached, nic.ID) {
 			continue
 		}
 		if nic.Ours && nic.Token != "" && !k.mem.making(nic.Token) {
@@ -89,15 +89,15 @@ func (k situation) mayKeep(id string) bool {
 }
 
 // fill gives the ENIs of the snapshot their addresses.
-func (k situation) fill(s *pool.Snapshot, book *ipam.State) {
+func (k situation) fill(s *pool.Snapshot, cached *ipam.State) {
 	at := k.view.places()
 	for i := range s.ENIs {
 		e := &s.ENIs[i]
-		for _, line := range book.Addresses {
+		for _, line := range cached.Addresses {
 			if line.ENI != e.Index {
 				continue
 			}
-			if since, free := book.FreeSince(&line, k.now); free {
+			if since, free := cached.FreeSince(&line, k.now); free {
 				line.State, line.Since = eni.Free, since
 			}
 			missing := k.doubts.suspects.has(line.Addr) || at[line.Addr] != e.ID // a call has taken it since the last describe
@@ -106,30 +106,30 @@ func (k situation) fill(s *pool.Snapshot, book *ipam.State) {
 	}
 }
 
-// steps returns what to do so that the node has the target and what is wanted, and why it can't have all of that. there is how
+// steps returns what to do so that the node has the target and what is needed, and why it can't have all of that. there is how
 // many addresses each ENI of the snapshot has.
-func (k situation) steps(book *ipam.State, snap pool.Snapshot, there []int, wanted, target int) (steps []pool.Step, blockers []pool.Cause) {
-	conf, most := k.pool, max(target, wanted)
+func (k situation) steps(cached *ipam.State, snap pool.Snapshot, there []int, needed, target int) (steps []pool.Step, targetCauses []pool.Cause) {
+	conf, most := k.pool, max(target, needed)
 	if k.exhausted {
 		conf.MaxAboveWatermark = 0 // what is beyond the target others need
 	}
 	if most != target || !pool.Settled(conf, snap, there, most) {
-		k.fill(&snap, book)
-		snap.Needed = max(wanted, 1) // a node without any address is not ready for pods
-		blockers = pool.TargetCauses(conf, snap, most)
+		k.fill(&snap, cached)
+		snap.Needed = max(needed, 1) // a node without any address is not ready for pods
+		targetCauses = pool.TargetCauses(conf, snap, most)
 		steps = pool.Plan(conf, snap, target)
 		if k.pressed {
 			steps = slices.DeleteFunc(steps, func(s pool.Step) bool { return s.Spare })
 		}
 	}
-	return append(steps, vacate(book, snap, k.first, k.now)...), blockers
+	return append(steps, vacate(cached, snap, k.first, k.now)...), targetCauses
 }
 
-func hasENI(book *ipam.State, id string) bool {
-	return slices.ContainsFunc(book.ENIs, func(nic eni.Interface) bool { return nic.ID == id })
+func hasENI(cached *ipam.State, id string) bool {
+	return slices.ContainsFunc(cached.ENIs, func(nic eni.Interface) bool { return nic.ID == id })
 }
 
-// slotsOfNew returns how many pods the addresses of an ENI that is not in the book yet are enough for.
+// slotsOfNew returns how many pods the addresses of an ENI that is not in the cache yet are enough for.
 func slotsOfNew(nic cloud.Interface, families []eni.Family) int {
 	n := len(nic.Addresses)
 	for _, f := range families {

@@ -13,15 +13,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anySituation draws what may be known of a node with that book.
-func anySituation(t *rapid.T, book *ipam.State) situation {
-	v := anyView(t, book, time.Minute)
+// anySituation draws what may be known of a node with that cache.
+func anySituation(t *rapid.T, cached *ipam.State) situation {
+	v := anyView(t, cached, time.Minute)
 	v.limits = eni.Limits{ENIs: 4, V4: 9}
 	v.subnets = []cloud.Subnet{{ID: "subnet-a", Free: rapid.IntRange(0, 20).Draw(t, "free"), New: rapid.Bool().Draw(t, "new")}}
 	if rapid.Bool().Draw(t, "another ENI") {
 		v.enis = append(v.enis, cloud.Interface{ID: "eni-c", Index: 2, Ours: rapid.Bool().Draw(t, "ours"), Token: rapid.SampledFrom([]string{"", "t", "u"}).Draw(t, "token"), Subnet: "subnet-a"})
 	}
-	k := situation{now: time.Minute, view: v, doubts: noDoubts().sighted(v, book), backoffs: backoffs{}, desk: &desk{calls: map[object]*call{}},
+	k := situation{now: time.Minute, view: v, doubts: noDoubts().sighted(v, cached), backoffs: backoffs{}, desk: &desk{calls: map[object]*call{}},
 		mem: &memory{Begun: map[netip.Addr]bool{}, Leaving: map[string]bool{}, Unsure: map[string]time.Duration{}}}
 	k.pool.Mode, k.pool.ReturnENIs = pool.Batch, true
 	if rapid.Bool().Draw(t, "a call on a") {
@@ -33,7 +33,7 @@ func anySituation(t *rapid.T, book *ipam.State) situation {
 	if rapid.Bool().Draw(t, "b leaves") {
 		k.mem.Leaving["eni-b"] = true
 	}
-	for _, line := range book.Addresses {
+	for _, line := range cached.Addresses {
 		if line.State == eni.Releasing && rapid.Bool().Draw(t, "begun") {
 			k.mem.Begun[line.Addr] = true
 		}
@@ -42,19 +42,19 @@ func anySituation(t *rapid.T, book *ipam.State) situation {
 	return k
 }
 
-// Each address of the book is in the snapshot once, on its ENI; what is not surely there, or may be on its way
+// Each address of the cache is in the snapshot once, on its ENI; what is not surely there, or may be on its way
 // back, can't be taken back or given to pods; an ENI with a call, or that is not seen, is left alone; and
 // ENIs that are still to come are counted once.
-func TestASnapshotHasAllOfTheBookOnce(t *testing.T) {
+func TestASnapshotHasAllOfTheCacheOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		book := anyBook(t)
-		k := anySituation(t, book)
-		s := k.snapshot(book)
-		k.fill(&s, book)
+		cached := anyCache(t)
+		k := anySituation(t, cached)
+		s := k.snapshot(cached)
+		k.fill(&s, cached)
 		n := 0
 		for i, e := range s.ENIs {
-			if e.ID != book.ENIs[i].ID {
-				t.Fatalf("ENI %d is %s, want %s", i, e.ID, book.ENIs[i].ID)
+			if e.ID != cached.ENIs[i].ID {
+				t.Fatalf("ENI %d is %s, want %s", i, e.ID, cached.ENIs[i].ID)
 			}
 			have, shown := k.view.eni(e.ID)
 			if (!shown || have.Index < 0 || k.desk.isOn(e.ID)) && !e.Busy {
@@ -70,8 +70,8 @@ func TestASnapshotHasAllOfTheBookOnce(t *testing.T) {
 				}
 			}
 		}
-		if n != len(book.Addresses) {
-			t.Fatalf("%d of %d addresses", n, len(book.Addresses))
+		if n != len(cached.Addresses) {
+			t.Fatalf("%d of %d addresses", n, len(cached.Addresses))
 		}
 		pending, foreign := len(k.mem.Creates), 0
 		if nic, is := k.view.eni("eni-c"); is {
@@ -92,20 +92,20 @@ func TestASnapshotHasAllOfTheBookOnce(t *testing.T) {
 // same situation gives the same steps.
 func TestStepsFollowFromTheSituation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		book := anyBook(t)
-		k := anySituation(t, book)
-		wanted, target := rapid.IntRange(0, 12).Draw(t, "wanted"), rapid.IntRange(0, 12).Draw(t, "target")
+		cached := anyCache(t)
+		k := anySituation(t, cached)
+		needed, target := rapid.IntRange(0, 12).Draw(t, "needed"), rapid.IntRange(0, 12).Draw(t, "target")
 		plan := func() ([]pool.Step, []pool.Cause) {
-			s := k.snapshot(book)
-			return k.steps(book, s, present(book, s), wanted, target)
+			s := k.snapshot(cached)
+			return k.steps(cached, s, present(cached, s), needed, target)
 		}
-		steps, blockers := plan()
+		steps, targetCauses := plan()
 		used := map[netip.Addr]bool{}
-		for _, line := range book.Addresses {
+		for _, line := range cached.Addresses {
 			used[line.Addr] = line.State == eni.Used
 		}
 		busy := map[string]bool{}
-		for _, e := range k.snapshot(book).ENIs {
+		for _, e := range k.snapshot(cached).ENIs {
 			busy[e.ID] = e.Busy
 		}
 		for _, s := range steps {
@@ -126,8 +126,8 @@ func TestStepsFollowFromTheSituation(t *testing.T) {
 		same := slices.EqualFunc(steps, again, func(x, y pool.Step) bool {
 			return x.Do == y.Do && x.ENI == y.ENI && x.Count == y.Count && slices.Equal(x.Addrs, y.Addrs)
 		})
-		if !same || !slices.Equal(blockers, whyAgain) {
-			t.Fatalf("%v, %v\nand then %v, %v", steps, blockers, again, whyAgain)
+		if !same || !slices.Equal(targetCauses, whyAgain) {
+			t.Fatalf("%v, %v\nand then %v, %v", steps, targetCauses, again, whyAgain)
 		}
 	})
 }

@@ -225,7 +225,7 @@ func (s *soaker) step() {
 		}
 	case d < 99:
 		n.mu.Lock()
-		n.full = !n.full && n.bookErr == nil
+		n.full = !n.full && n.cacheErr == nil
 		s.note("%s: no room for the agent's memory: %v", n.name, n.full)
 		n.mu.Unlock()
 	default:
@@ -286,7 +286,7 @@ func (s *soaker) damage(n *testNode) {
 		return
 	}
 	s.note("%s: cache is damaged", n.name)
-	n.bookErr = nodecache.ErrDamaged
+	n.cacheErr = nodecache.ErrDamaged
 	n.wake()
 }
 
@@ -294,11 +294,11 @@ func (s *soaker) damage(n *testNode) {
 func (s *soaker) tear(n *testNode) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.bookErr != nil || len(n.book.Addresses) == 0 || n.full {
+	if n.cacheErr != nil || len(n.cached.Addresses) == 0 || n.full {
 		return
 	}
-	i := s.r.IntN(len(n.book.Addresses))
-	s.note("%s: the record of %s (%s) is torn", n.name, n.book.Addresses[i].Addr, n.book.Addresses[i].State)
+	i := s.r.IntN(len(n.cached.Addresses))
+	s.note("%s: the record of %s (%s) is torn", n.name, n.cached.Addresses[i].Addr, n.cached.Addresses[i].State)
 	n.tear(i)
 }
 
@@ -406,15 +406,15 @@ func (s *soaker) mutations() int {
 	return sum
 }
 
-// right returns an error unless book and cloud agree, nothing is leaked, and the
+// right returns an error unless cache and cloud agree, nothing is leaked, and the
 // pool is as large as it should be.
 func (n *testNode) right() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.bookErr != nil {
-		return fmt.Errorf("no book after an hour of calm: %v", n.bookErr)
+	if n.cacheErr != nil {
+		return fmt.Errorf("no cache after an hour of calm: %v", n.cacheErr)
 	}
-	inCloud, inBook := map[netip.Addr]bool{}, map[netip.Addr]bool{}
+	inCloud, inCache := map[netip.Addr]bool{}, map[netip.Addr]bool{}
 	for _, nic := range n.attached() {
 		if nic.Index < 0 {
 			return fmt.Errorf("ENI %s is leaked", nic.ID)
@@ -423,10 +423,10 @@ func (n *testNode) right() error {
 			inCloud[a] = true
 		}
 	}
-	for _, line := range n.book.Addresses {
-		inBook[line.Addr] = true
+	for _, line := range n.cached.Addresses {
+		inCache[line.Addr] = true
 		if !inCloud[line.Addr] && !line.Lost {
-			return fmt.Errorf("%s is in the book as %s and not in the cloud", line.Addr, line.State)
+			return fmt.Errorf("%s is in the cache as %s and not in the cloud", line.Addr, line.State)
 		}
 		if line.State == eni.Releasing {
 			return fmt.Errorf("%s is still releasing", line.Addr)
@@ -436,17 +436,17 @@ func (n *testNode) right() error {
 		}
 	}
 	for a := range inCloud {
-		if !inBook[a] {
-			return fmt.Errorf("%s is in the cloud and not in the book", a)
+		if !inCache[a] {
+			return fmt.Errorf("%s is in the cloud and not in the cache", a)
 		}
 	}
 	for _, pod := range n.pods {
-		if len(n.book.OwnedBy(pod.owner.Key)) == 0 {
-			return fmt.Errorf("the book lost %s", pod.owner.Container)
+		if len(n.cached.OwnedBy(pod.owner.Key)) == 0 {
+			return fmt.Errorf("the cache lost %s", pod.owner.Container)
 		}
 	}
 	for addr := range n.life.agent.mem.Begun {
-		if i := slices.IndexFunc(n.book.Addresses, func(line eni.Address) bool { return line.Addr == addr }); i < 0 || n.book.Addresses[i].State != eni.Releasing {
+		if i := slices.IndexFunc(n.cached.Addresses, func(line eni.Address) bool { return line.Addr == addr }); i < 0 || n.cached.Addresses[i].State != eni.Releasing {
 			return fmt.Errorf("the memory has a release of %s, which is not on its way back", addr)
 		}
 	}
@@ -454,7 +454,7 @@ func (n *testNode) right() error {
 		return fmt.Errorf("the memory has deletions: %v", left)
 	}
 	st := n.told
-	owned := countDemand(n.book, n.w.now(), 0).owned
+	owned := countDemand(n.cached, n.w.now(), 0).owned
 	if len(st.TargetCauses) == 0 && owned < st.Target {
 		return fmt.Errorf("owns %d slots, target %d: %+v", owned, st.Target, st)
 	}

@@ -17,17 +17,17 @@ import (
 type supply interface {
 	// lookIfDue takes in what is known of the node's ENIs, or begins to ask.
 	lookIfDue(ctx context.Context, now time.Duration)
-	// follow brings the book in step with that, and returns it as it is then.
-	follow(ctx context.Context, book *ipam.State, now time.Duration) (*ipam.State, error)
+	// follow brings the cache in step with that, and returns it as it is then.
+	follow(ctx context.Context, cached *ipam.State, now time.Duration) (*ipam.State, error)
 	// spare adds to an observation that others need what the node has, and how much it keeps.
 	spare(obs *scale.Observation, sizing scale.Config, s pool.Snapshot, now time.Duration)
 	// act does the steps of a plan, or begins them.
 	act(ctx context.Context, steps []pool.Step, now time.Duration) []error
 	// finish goes on with what is on its way back, and with what nobody waits for. earlier is what went wrong in the tick so far.
-	finish(ctx context.Context, book *ipam.State, now time.Duration, earlier error) error
+	finish(ctx context.Context, cached *ipam.State, now time.Duration, earlier error) error
 	// noteWritten takes in what came of a write of the node's object.
 	noteWritten(r result, now time.Duration)
-	// goesBack tells whether the cloud may take an address of a new book at any moment.
+	// goesBack tells whether the cloud may take an address of a new cache at any moment.
 	goesBack(addr netip.Addr) bool
 	// again is when there is more to do though nothing happens, 0 for never.
 	again() time.Duration
@@ -53,16 +53,16 @@ type self struct {
 	out *leave
 }
 
-func (s self) follow(ctx context.Context, book *ipam.State, now time.Duration) (*ipam.State, error) {
+func (s self) follow(ctx context.Context, cached *ipam.State, now time.Duration) (*ipam.State, error) {
 	if !s.view.known {
-		return book, nil
+		return cached, nil
 	}
 	s.noteTried()
 	if s.restarted {
-		s.assumeBegun(book, now)
+		s.assumeBegun(cached, now)
 	}
-	s.endMade(book)
-	return s.learn(ctx, book, now)
+	s.endMade(cached)
+	return s.learn(ctx, cached, now)
 }
 
 func (s self) spare(obs *scale.Observation, sizing scale.Config, snap pool.Snapshot, now time.Duration) {
@@ -80,10 +80,10 @@ func (s self) act(ctx context.Context, steps []pool.Step, now time.Duration) (er
 	return errs
 }
 
-func (s self) finish(ctx context.Context, book *ipam.State, now time.Duration, earlier error) error {
+func (s self) finish(ctx context.Context, cached *ipam.State, now time.Duration, earlier error) error {
 	var err error
 	if !s.holds() { // else what goes back is not the agent's to call for
-		err = s.finishReleases(ctx, book, now)
+		err = s.finishReleases(ctx, cached, now)
 	}
 	if s.unsaved && !errors.As(errors.Join(earlier, err), new(*memoryError)) { // else it is tried, and told, once more
 		err = errors.Join(err, s.save())

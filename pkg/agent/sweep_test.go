@@ -19,7 +19,7 @@ func TestAnENIThatIsDetachedForAWhileIsNotDeletedUnderItsPods(t *testing.T) {
 				defer n.stop()
 				sleep(time.Hour)
 				n.mu.Lock()
-				for _, line := range n.book.Addresses {
+				for _, line := range n.cached.Addresses {
 					if line.ENI == 1 && line.State == eni.Used {
 						w.taken[line.Addr] = true
 					}

@@ -13,18 +13,18 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 )
 
-// What a comparison of the kernel with the book was for, as metrics have it.
+// What a comparison of the kernel with the cache was for, as metrics have it.
 const (
 	comparedAtResync = "resync"
 	comparedByChange = "change"
-	comparedForBook  = "cache"
+	comparedForCache = "cache"
 )
 
 // resyncIfDue puts back what others removed from the kernel: at once where that was
 // heard, and from time to time what was not. Then it takes back what dead sandboxes
 // hold too. What failed is tried again after its back-off, which holds up nothing that
 // is heard meanwhile: one thing that can't be put back is no reason to leave others.
-func (a *Agent) resyncIfDue(ctx context.Context, book *ipam.State, now time.Duration) error {
+func (a *Agent) resyncIfDue(ctx context.Context, cached *ipam.State, now time.Duration) error {
 	relinked, err := a.relinked(ctx)
 	if err != nil {
 		return err
@@ -125,8 +125,8 @@ func (a *Agent) lookForMisrouted(ctx context.Context) error {
 	return nil
 }
 
-// sync makes the kernel hold what the book says. What it changed was missing or
-// too much: by the book's own changes, or by those of others.
+// sync makes the kernel hold what the cache says. What it changed was missing or
+// too much: by the cache's own changes, or by those of others.
 func (a *Agent) sync(ctx context.Context, now time.Duration, cause string) error {
 	out, err := a.leavingENIs(ctx)
 	if err != nil {
@@ -140,11 +140,11 @@ func (a *Agent) sync(ctx context.Context, now time.Duration, cause string) error
 	}
 	a.disturbed = false // what failed is tried again after its back-off
 	limits := a.noteLimits(err, now)
-	if cause != comparedForBook && (err == nil || limits != nil) { // what fails is told as such
+	if cause != comparedForCache && (err == nil || limits != nil) { // what fails is told as such
 		a.noteRepairs(lines, now)
 	}
 	if err != nil && limits == nil {
-		if _, alone := netconf.BrokenLinks(err); alone { // what is no more in the book is out of the kernel
+		if _, alone := netconf.BrokenLinks(err); alone { // what is no more in the cache is out of the kernel
 			a.unsynced, a.gone = false, nil
 		}
 		a.backOff(of(compares), err, now)
@@ -177,7 +177,7 @@ func (a *Agent) noteLimits(err error, now time.Duration) error {
 func (a *Agent) logKernel(lines []string, cause string) {
 	what, reason := "kernel repaired", a.Disturbance()
 	switch {
-	case cause == comparedForBook:
+	case cause == comparedForCache:
 		what, reason = "kernel updated", "the node cache changed"
 	case reason == "" && a.resyncAt == 0:
 		reason = "found when the agent started"
@@ -192,7 +192,7 @@ func (a *Agent) logKernel(lines []string, cause string) {
 		}
 		a.Log.Log(context.Background(), level, what, "change", line, "reason", reason)
 	}
-	if cause != comparedForBook {
+	if cause != comparedForCache {
 		a.Events.Repaired("kernel", len(lines))
 	}
 }
@@ -206,10 +206,10 @@ func (a *Agent) rename(ctx context.Context, links map[string]eni.Interface) erro
 		}
 	}
 	renamed := func(nic eni.Interface) bool { return names[nic.ID] != "" && names[nic.ID] != nic.Device }
-	if a.book == nil || !slices.ContainsFunc(a.book.ENIs, renamed) {
+	if a.cached == nil || !slices.ContainsFunc(a.cached.ENIs, renamed) {
 		return nil
 	}
-	a.gone = a.book.Clone() // by its names the kernel finds the routes that are to be removed
+	a.gone = a.cached.Clone() // by its names the kernel finds the routes that are to be removed
 	return a.Cache.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
 		if err != nil {
 			return nil, err
@@ -224,7 +224,7 @@ func (a *Agent) rename(ctx context.Context, links map[string]eni.Interface) erro
 	})
 }
 
-// leavingENIs returns the ids of the book's ENIs that the kernel is to forget:
+// leavingENIs returns the ids of the cache's ENIs that the kernel is to forget:
 // those that are being deleted, and those whose link has gone.
 func (a *Agent) leavingENIs(ctx context.Context) ([]string, error) {
 	links, err := a.Kernel.Links(ctx)

@@ -59,7 +59,7 @@ func TestAnAddressThatIsAnENIsPrimaryOneByNowIsLostAtOnce(t *testing.T) {
 				}
 				if torn {
 					n.mu.Lock()
-					n.tear(slices.IndexFunc(n.book.Addresses, func(line eni.Address) bool { return line.Addr != x }))
+					n.tear(slices.IndexFunc(n.cached.Addresses, func(line eni.Address) bool { return line.Addr != x }))
 					n.mu.Unlock()
 				}
 				sleep(20 * time.Second)
@@ -68,10 +68,10 @@ func TestAnAddressThatIsAnENIsPrimaryOneByNowIsLostAtOnce(t *testing.T) {
 				}
 				n.mu.Lock()
 				defer n.mu.Unlock()
-				if err := n.book.Check(); err != nil || len(n.book.Damaged) > 0 {
-					t.Errorf("the book: %v, %d records are torn", err, len(n.book.Damaged))
+				if err := n.cached.Check(); err != nil || len(n.cached.Damaged) > 0 {
+					t.Errorf("the cache: %v, %d records are torn", err, len(n.cached.Damaged))
 				}
-				if at := slices.IndexFunc(n.book.Addresses, func(line eni.Address) bool { return line.Addr == x }); at < 0 || !n.book.Addresses[at].Lost {
+				if at := slices.IndexFunc(n.cached.Addresses, func(line eni.Address) bool { return line.Addr == x }); at < 0 || !n.cached.Addresses[at].Lost {
 					t.Errorf("%s is not lost", x)
 				}
 			})

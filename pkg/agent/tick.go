@@ -36,9 +36,9 @@ func (a *Agent) Tick(ctx context.Context) time.Duration {
 // from what they can do without it.
 func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 	a.supply.lookIfDue(ctx, now)
-	book, err := a.read(ctx)
-	if a.Unusable(err) || err == nil && len(book.Damaged) > 0 {
-		return a.rebuild(ctx, book, err, now)
+	cached, err := a.read(ctx)
+	if a.Unusable(err) || err == nil && len(cached.Damaged) > 0 {
+		return a.rebuild(ctx, cached, err, now)
 	}
 	if err != nil {
 		return err
@@ -46,18 +46,18 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 	if a.Writable != nil {
 		if err := a.Writable(); err != nil {
 			// What the cloud gave now could not be noted. Pods that run need the kernel all the same.
-			a.bookErr = err
-			return errors.Join(err, a.resyncIfDue(ctx, book, now))
+			a.cacheErr = err
+			return errors.Join(err, a.resyncIfDue(ctx, cached, now))
 		}
 	}
-	book, err = a.supply.follow(ctx, book, now)
-	errs := []error{err, a.resyncIfDue(ctx, book, now)}
-	if again, err := a.learnOthers(ctx, book, now); err != nil {
+	cached, err = a.supply.follow(ctx, cached, now)
+	errs := []error{err, a.resyncIfDue(ctx, cached, now)}
+	if again, err := a.learnOthers(ctx, cached, now); err != nil {
 		errs = append(errs, err)
 	} else {
-		book = again
+		cached = again
 	}
-	steps, err := a.planSteps(book, now)
+	steps, err := a.planSteps(cached, now)
 	errs = append(errs, err)
 	before := a.steps
 	errs = append(errs, a.supply.act(ctx, steps, now)...)
@@ -66,59 +66,59 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 	}
 	a.served = a.demand.assigned
 	if a.steps != before {
-		if book, err = a.read(ctx); err != nil {
+		if cached, err = a.read(ctx); err != nil {
 			return errors.Join(append(errs, err)...)
 		}
 	}
-	return errors.Join(append(errs, a.supply.finish(ctx, book, now, errors.Join(errs...)))...)
+	return errors.Join(append(errs, a.supply.finish(ctx, cached, now, errors.Join(errs...)))...)
 }
 
-// reading is the book as it was read last, and what it was compared with.
+// reading is the cache as it was read last, and what it was compared with.
 type reading struct {
-	book        *ipam.State // nil if it could not be read
-	bookErr     error
-	lines, enis int         // of the book that was compared with the view last
-	gone        *ipam.State // what the book was before its settings changed
-	restarted   bool        // no tick has seen the book yet
+	cached      *ipam.State // nil if it could not be read
+	cacheErr    error
+	lines, enis int         // of the cache that was compared with the view last
+	gone        *ipam.State // what the cache was before its settings changed
+	restarted   bool        // no tick has seen the cache yet
 }
 
-// isCompared tells whether the book has as many lines and ENIs as the one that was compared.
-func (r *reading) isCompared(book *ipam.State) bool {
-	return r.lines == len(book.Addresses) && r.enis == len(book.ENIs)
+// isCompared tells whether the cache has as many lines and ENIs as the one that was compared.
+func (r *reading) isCompared(cached *ipam.State) bool {
+	return r.lines == len(cached.Addresses) && r.enis == len(cached.ENIs)
 }
 
-// read returns the book as it is. Nobody changes it.
+// read returns the cache as it is. Nobody changes it.
 func (a *Agent) read(ctx context.Context) (*ipam.State, error) {
-	a.book = nil
-	a.bookErr = a.Cache.View(ctx, func(s *ipam.State) error {
-		a.book = s
+	a.cached = nil
+	a.cacheErr = a.Cache.View(ctx, func(s *ipam.State) error {
+		a.cached = s
 		return nil
 	})
-	return a.book, a.bookErr
+	return a.cached, a.cacheErr
 }
 
 // assumeBegun takes the releases that it finds as begun: an earlier agent's call may
 // still have its effect. For a part of a block there was no call, nor for what another ENI
 // has by now.
-func (a *Agent) assumeBegun(book *ipam.State, now time.Duration) {
-	at, id := a.view.places(), ids(book)
-	whole := a.view.whole(book.Addresses, func(line *eni.Address) bool { return line.State == eni.Releasing })
-	for _, line := range book.Addresses {
+func (a *Agent) assumeBegun(cached *ipam.State, now time.Duration) {
+	at, id := a.view.places(), ids(cached)
+	whole := a.view.whole(cached.Addresses, func(line *eni.Address) bool { return line.State == eni.Releasing })
+	for _, line := range cached.Addresses {
 		if has := at[line.Addr]; whole[line.Addr] && (has == "" || has == id[line.ENI]) {
 			a.mem.Begun[line.Addr] = true
 			a.doubts.given[line.Addr] = now
 		}
 	}
 	a.restarted = false
-	a.endReleases(book)
+	a.endReleases(cached)
 }
 
-// endReleases forgets releases of what is not on its way back by the book: it went with its ENI.
+// endReleases forgets releases of what is not on its way back by the cache: it went with its ENI.
 // When the node gets such an address again, nobody must take it for one that the cloud may take.
-func (a *Agent) endReleases(book *ipam.State) {
+func (a *Agent) endReleases(cached *ipam.State) {
 	back := map[netip.Addr]bool{}
-	for i := range book.Addresses {
-		if line := &book.Addresses[i]; line.State == eni.Releasing {
+	for i := range cached.Addresses {
+		if line := &cached.Addresses[i]; line.State == eni.Releasing {
 			back[line.Addr] = true
 		}
 	}

@@ -17,7 +17,7 @@ import (
 func (a *Agent) tellCauses(now time.Duration) []pool.Cause {
 	s, r := &a.status, a.reasons(now)
 	list := r.ranked()
-	s.TargetCauses, s.Causes, s.Problem = pool.Texts(a.blockers), nil, r.wrongOnNode()
+	s.TargetCauses, s.Causes, s.Problem = pool.Texts(a.targetCauses), nil, r.wrongOnNode()
 	for _, c := range list {
 		told := status.Cause{Kind: c.Kind.String(), Object: c.Object, Slots: c.Slots, Reason: c.Kind.Reason(), What: health.Explain(asFault(c))}
 		if c.Next > now {
@@ -37,7 +37,7 @@ func asFault(c pool.Cause) health.Cause { return health.Cause{Reason: c.Kind.Rea
 // ranked returns what keeps the node from doing its work, or from addresses that pods wait for,
 // the cause that counts first.
 func (r reasons) ranked() []pool.Cause {
-	s, list := r.status, r.troubles()
+	s, list := r.status, r.failureCauses()
 	switch {
 	case len(list) > 0 || r.view.known:
 	case r.view.operated:
@@ -48,7 +48,7 @@ func (r reasons) ranked() []pool.Cause {
 		list = append(list, pool.Cause{Kind: pool.UnderWay, Words: "cloud has not answered yet"})
 	}
 	list = append(list, r.toGrant()...)
-	if r.cache != "" {
+	if r.wrongCache != "" {
 		list = append(list, r.noCache())
 	}
 	list = append(list, r.links.causes()...)
@@ -68,7 +68,7 @@ func (r reasons) noCache() pool.Cause {
 	if wrong, is := errors.AsType[*wrongInstanceError](failed.err); is {
 		return pool.Cause{Kind: pool.WrongInstance, Next: failed.until, Words: wrong.Error()}
 	}
-	return pool.Cause{Kind: pool.CacheUnusable, Next: failed.until, Words: r.cache}
+	return pool.Cause{Kind: pool.CacheUnusable, Next: failed.until, Words: r.wrongCache}
 }
 
 // lacks tells whether pods have no address that is about to be theirs, or the cluster was told so and
@@ -109,7 +109,7 @@ func (r reasons) short() (list []pool.Cause) {
 		}
 	}
 	if len(list) == 0 {
-		return r.blockers
+		return r.targetCauses
 	}
 	return list
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/enipool/enipool/pkg/nodecache"
 )
 
-// tear damages the record of the book's address i, as nodecache reads it.
+// tear damages the record of the cache's address i, as nodecache reads it.
 func (n *testNode) tear(i int) {
-	book := n.book.Clone()
-	line := book.Addresses[i]
-	book.Addresses = slices.Delete(book.Addresses, i, i+1)
-	book.Damaged = append(book.Damaged, ipam.Damage{Record: i, Addr: line.Addr, Owner: line.Owner, Cause: "torn"})
-	n.book = book
+	cached := n.cached.Clone()
+	line := cached.Addresses[i]
+	cached.Addresses = slices.Delete(cached.Addresses, i, i+1)
+	cached.Damaged = append(cached.Damaged, ipam.Damage{Record: i, Addr: line.Addr, Owner: line.Owner, Cause: "torn"})
+	n.cached = cached
 	n.wake()
 }
 
@@ -30,7 +30,7 @@ func (n *testNode) tearFree(t *testing.T) {
 	t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	i := slices.IndexFunc(n.book.Addresses, func(line eni.Address) bool { return line.State == eni.Free })
+	i := slices.IndexFunc(n.cached.Addresses, func(line eni.Address) bool { return line.State == eni.Free })
 	if i < 0 {
 		t.Fatal("no address is free")
 	}
@@ -43,7 +43,7 @@ func (n *testNode) isRebuilt(t *testing.T) {
 	sleep(20 * time.Minute)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.bookErr != nil || len(n.book.Damaged) > 0 {
+	if n.cacheErr != nil || len(n.cached.Damaged) > 0 {
 		t.Errorf("20 minutes later the torn record is still in the node cache: %v", n.life.agent.backoffs[of(rebuilds)].err)
 	}
 }
@@ -73,9 +73,9 @@ func TestARebuildPassesAnAddressThatIsOnAnotherENIByNow(t *testing.T) {
 				}
 				sleep(15 * time.Minute)
 				n.mu.Lock()
-				for _, line := range n.book.Addresses {
+				for _, line := range n.cached.Addresses {
 					if line.Addr == x {
-						t.Logf("%s is %s on ENI %d in the book, lost: %t; in the cloud on %s, index %d", x, line.State, line.ENI, line.Lost, roomy.ID, roomy.Index)
+						t.Logf("%s is %s on ENI %d in the cache, lost: %t; in the cloud on %s, index %d", x, line.State, line.ENI, line.Lost, roomy.ID, roomy.Index)
 					}
 				}
 				n.mu.Unlock()
@@ -109,7 +109,7 @@ func TestARebuildPassesAnENIThatHasThePlaceOfOneThatIsGone(t *testing.T) {
 				sleep(2 * time.Minute)
 				n.stop()
 				gone := n.attached()[1]
-				for _, line := range n.book.Used() {
+				for _, line := range n.cached.Used() {
 					if line.ENI == gone.Index {
 						t.Fatal("a pod has an address of it")
 					}
@@ -187,11 +187,11 @@ func TestAnAddressWhoseRecordIsTornRests(t *testing.T) {
 				x := n.pods[k].addrs[0]
 				n.del(k)
 				n.mu.Lock()
-				at := slices.IndexFunc(n.book.Addresses, func(line eni.Address) bool { return line.Addr == x })
+				at := slices.IndexFunc(n.cached.Addresses, func(line eni.Address) bool { return line.Addr == x })
 				switch name {
 				case "free":
-					at = slices.IndexFunc(n.book.Addresses, func(line eni.Address) bool { return line.State == eni.Free })
-					x = n.book.Addresses[at].Addr
+					at = slices.IndexFunc(n.cached.Addresses, func(line eni.Address) bool { return line.State == eni.Free })
+					x = n.cached.Addresses[at].Addr
 				case "on its way back":
 					n.life.agent.mem.Begun[x] = true
 				}
@@ -200,21 +200,21 @@ func TestAnAddressWhoseRecordIsTornRests(t *testing.T) {
 				sleep(2 * time.Second)
 				n.mu.Lock()
 				defer n.mu.Unlock()
-				at = slices.IndexFunc(n.book.Addresses, func(line eni.Address) bool { return line.Addr == x })
+				at = slices.IndexFunc(n.cached.Addresses, func(line eni.Address) bool { return line.Addr == x })
 				switch {
 				case at < 0 && state == eni.Releasing: // the cloud has it by now
 				case at < 0:
-					t.Errorf("%s is not in the book", x)
-				case n.book.Addresses[at].State != state:
-					t.Errorf("%s is %s, want it %s", x, n.book.Addresses[at].State, state)
+					t.Errorf("%s is not in the cache", x)
+				case n.cached.Addresses[at].State != state:
+					t.Errorf("%s is %s, want it %s", x, n.cached.Addresses[at].State, state)
 				}
 			})
 		})
 	}
 }
 
-// An agent ends after it has taken an address out of the book, and before it has written down
-// that the release is over. The next one finds the book damaged.
+// An agent ends after it has taken an address out of the cache, and before it has written down
+// that the release is over. The next one finds the cache damaged.
 func TestARebuildEndsReleasesOfWhatIsNotOnItsWayBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, n := one(t, large, nil)
@@ -224,14 +224,14 @@ func TestARebuildEndsReleasesOfWhatIsNotOnItsWayBack(t *testing.T) {
 		sleep(time.Minute)
 		n.mu.Lock()
 		n.life.agent.mem.Begun[netip.MustParseAddr("10.0.1.250")] = true
-		n.bookErr = nodecache.ErrDamaged
+		n.cacheErr = nodecache.ErrDamaged
 		n.wake()
 		n.mu.Unlock()
 		sleep(5 * time.Second)
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if n.bookErr != nil || len(n.life.agent.mem.Begun) > 0 {
-			t.Errorf("book %v, releases %v", n.bookErr, n.life.agent.mem.Begun)
+		if n.cacheErr != nil || len(n.life.agent.mem.Begun) > 0 {
+			t.Errorf("cache %v, releases %v", n.cacheErr, n.life.agent.mem.Begun)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 // They may be from a time when such an ENI had pods' addresses: after a reboot nobody knows that any
 // more, and others may have them, so that nobody but people can give them back.
 func (a *Agent) unusedLines() (lines []string) {
-	if a.book == nil {
+	if a.cached == nil {
 		return nil
 	}
 	var known map[netip.Addr]bool
@@ -19,7 +19,7 @@ func (a *Agent) unusedLines() (lines []string) {
 			continue
 		}
 		if known == nil { // hardly ever
-			known = knownOf(a.book)
+			known = knownOf(a.cached)
 		}
 		var unused []netip.Addr
 		for _, addr := range nic.Addresses {

@@ -22,7 +22,7 @@ type view struct {
 	noSubnets bool          // no describe has told of them yet
 
 	at     map[netip.Addr]string // see places; nil: not made yet
-	agrees bool                  // the book has all of it and nothing else
+	agrees bool                  // the cache has all of it and nothing else
 
 	operated bool         // an operator calls the cloud
 	told     []pool.Cause // why there is no more, as that tells

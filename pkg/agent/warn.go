@@ -84,8 +84,8 @@ func (a *Agent) withUID(pod eni.Pod) eni.Pod {
 // noAddress says what the error of an ADD says.
 func (a *Agent) noAddress(now time.Duration) string {
 	none := "no free address"
-	if a.book != nil {
-		none = a.book.Exhaust("", now).Error()
+	if a.cached != nil {
+		none = a.cached.Exhaust("", now).Error()
 	}
 	return none + "; the agent: " + a.why()
 }

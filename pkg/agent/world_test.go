@@ -75,8 +75,8 @@ type testNode struct {
 	as        string // the release and configuration of its agent
 
 	mu       sync.Mutex
-	book     *ipam.State // nil: missing
-	bookErr  error       // why it can't be used, if it can't
+	cached   *ipam.State // nil: missing
+	cacheErr error       // why it can't be used, if it can't
 	readOnly error       // why it can't be written, if it can't
 	memory   []byte
 	full     bool                // there is no room for the memory
@@ -149,7 +149,7 @@ func (w *world) addNode(conf agentconf.Config, m sim.NodeSpec) *testNode {
 		w.t.Fatal(err)
 	}
 	n := &testNode{w: w, name: conf.Node, phase: time.Duration(len(w.nodes)) * 1009, conf: conf, routed: map[netip.Addr]bool{}, pods: map[eni.Key]*testPod{},
-		waiting: map[eni.Key]nodecache.PendingADD{}, hidden: map[string]bool{}, disturb: make(chan struct{}, 1), occupied: make(chan struct{}, 1), bookErr: nodecache.ErrMissing}
+		waiting: map[eni.Key]nodecache.PendingADD{}, hidden: map[string]bool{}, disturb: make(chan struct{}, 1), occupied: make(chan struct{}, 1), cacheErr: nodecache.ErrMissing}
 	w.nodes = append(w.nodes, n)
 	return n
 }
@@ -380,15 +380,15 @@ func (n *testNode) check(attached []cloud.Interface, owner map[netip.Addr]string
 	if n.life.sent > budget {
 		return fmt.Errorf("%d calls in %s, the budget allows %d", n.life.sent, n.w.now()-n.life.began, budget)
 	}
-	if n.bookErr != nil {
+	if n.cacheErr != nil {
 		return nil
 	}
-	return errors.Join(n.checkBook(attached), n.book.Check())
+	return errors.Join(n.checkCache(attached), n.cached.Check())
 }
 
-// checkBook returns what may be handed out, or is, and is not where the book has it.
-func (n *testNode) checkBook(attached []cloud.Interface) error {
-	at, id := map[netip.Addr]string{}, ids(n.book)
+// checkCache returns what may be handed out, or is, and is not where the cache has it.
+func (n *testNode) checkCache(attached []cloud.Interface) error {
+	at, id := map[netip.Addr]string{}, ids(n.cached)
 	for _, nic := range attached {
 		for _, a := range nic.Addresses {
 			if nic.Index >= 0 {
@@ -396,9 +396,9 @@ func (n *testNode) checkBook(attached []cloud.Interface) error {
 			}
 		}
 	}
-	for _, line := range n.book.Addresses {
+	for _, line := range n.cached.Addresses {
 		if line.State != eni.Releasing && line.State != eni.Held && !line.Lost && !n.w.taken[line.Addr] && at[line.Addr] != id[line.ENI] {
-			return fmt.Errorf("%s is %s on ENI %s in the book, and in the cloud on %q", line.Addr, line.State, id[line.ENI], at[line.Addr])
+			return fmt.Errorf("%s is %s on ENI %s in the cache, and in the cloud on %q", line.Addr, line.State, id[line.ENI], at[line.Addr])
 		}
 	}
 	return nil

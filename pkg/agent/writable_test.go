@@ -10,7 +10,7 @@ import (
 	"github.com/enipool/enipool/pkg/health"
 )
 
-// writable is why the node's book can't be written.
+// writable is why the node cache can't be written.
 func (n *testNode) writable() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -25,9 +25,9 @@ func (n *testNode) setReadOnly(err error) {
 	sleep(2 * time.Minute)
 }
 
-// A book that can be read and not written serves no pod: the node is not ready, and the
+// A cache that can be read and not written serves no pod: the node is not ready, and the
 // cluster hears why, until it can be written again.
-func TestANodeWhoseBookCanNotBeWrittenIsNotReadyAndSaysWhy(t *testing.T) {
+func TestANodeWhoseCacheCanNotBeWrittenIsNotReadyAndSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, n := one(t, large, func(n *testNode) {})
 		defer n.stop()

@@ -20,7 +20,7 @@ type holding struct {
 }
 
 // holdings returns what the node has in each subnet that is scarce, of the ENIs that carry pods.
-func (a *Agent) holdings(book *ipam.State, s pool.Snapshot, now time.Duration) map[string]holding {
+func (a *Agent) holdings(cached *ipam.State, s pool.Snapshot, now time.Duration) map[string]holding {
 	if !a.anyScarce() {
 		return nil // nearly always
 	}
@@ -32,7 +32,7 @@ func (a *Agent) holdings(book *ipam.State, s pool.Snapshot, now time.Duration) m
 	}
 	for i := range s.ENIs {
 		if e := &s.ENIs[i]; e.Index >= a.firstIndex() {
-			there, idle, going := slotsOf(book, e.Index, now)
+			there, idle, going := slotsOf(cached, e.Index, now)
 			h := have[e.Subnet]
 			have[e.Subnet] = holding{h.there + there, h.idle + idle, h.moves || going || len(e.Coming) > 0}
 		}
@@ -41,18 +41,18 @@ func (a *Agent) holdings(book *ipam.State, s pool.Snapshot, now time.Duration) m
 }
 
 // slotsOf returns how many slots the ENI has, how many of them no pod needs, and whether some are on their way back.
-func slotsOf(book *ipam.State, index int, now time.Duration) (there, idle int, going bool) {
+func slotsOf(cached *ipam.State, index int, now time.Duration) (there, idle int, going bool) {
 	there, idle = math.MaxInt, math.MaxInt
-	for _, f := range book.Settings.Families {
+	for _, f := range cached.Settings.Families {
 		has, rests := 0, 0
-		for i := range book.Addresses {
-			line := &book.Addresses[i]
+		for i := range cached.Addresses {
+			line := &cached.Addresses[i]
 			switch {
 			case line.ENI != index || line.Family() != f:
 			case line.State == eni.Releasing:
 				going = true
 			case line.State == eni.Held || line.Lost:
-			case line.State == eni.Used || book.IsCooling(line, now):
+			case line.State == eni.Used || cached.IsCooling(line, now):
 				has++
 			default:
 				has++
@@ -84,7 +84,7 @@ func (a *Agent) leaveToOthers(s *pool.Snapshot, have map[string]holding, sizing 
 			continue
 		}
 		// One step at a time: while slots of the one before are still there the node would release them twice.
-		need := max(a.demand.wanted, a.mem.Scale.Peak(heed(sizing, c.refused))) + sizing.ExhaustedSpare
+		need := max(a.demand.total, a.mem.Scale.Peak(heed(sizing, c.refused))) + sizing.ExhaustedSpare
 		if spare := min(h.idle, surplus-need); !h.moves && c.keeps == h.there {
 			c.keeps -= a.slotsToYield(c, spare, h.there, now)
 		}
@@ -123,7 +123,7 @@ func heed(sizing scale.Config, refused bool) time.Duration {
 
 // hasSpareInEmpty tells whether the node has more than its pods need in a subnet that was seen without addresses.
 func (a *Agent) hasSpareInEmpty(have map[string]holding) bool {
-	if a.demand.owned <= a.demand.wanted+a.conf.Pool.Scale.ExhaustedSpare {
+	if a.demand.owned <= a.demand.total+a.conf.Pool.Scale.ExhaustedSpare {
 		return false
 	}
 	if a.conf.Pool.Mode == pool.Burstable {

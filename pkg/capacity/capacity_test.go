@@ -60,7 +60,7 @@ func TestAnInstanceHasItsPrimaryENIToo(t *testing.T) {
 	}
 }
 
-func TestBaiduMachinesThatCanNotBe(t *testing.T) {
+func TestBaiduInstancesThatCanNotBe(t *testing.T) {
 	for _, tt := range []struct {
 		kind         Kind
 		cpus, memory int
@@ -76,7 +76,7 @@ func TestBaiduMachinesThatCanNotBe(t *testing.T) {
 	}
 }
 
-func TestABaiduTypeTellsItsMachine(t *testing.T) {
+func TestABaiduTypeTellsItsInstance(t *testing.T) {
 	for name, want := range map[string]Instance{
 		"bcc.g5.c16m64": {Limits: eni.Limits{ENIs: 8, V4: 30}, Apart: true}, // 30 by the table, though the document's text says 40
 		"bcc.ic4.c2m4":  {Limits: eni.Limits{ENIs: 2, V4: 8}, Apart: true},

@@ -108,8 +108,8 @@ func TestRowsThatTheTableDoesNotHave(t *testing.T) {
 	}
 }
 
-// The goal of the document: 5,000 nodes and 150,000 pods.
-func TestTheDocumentsGoalOfFiveThousandNodes(t *testing.T) {
+// The cluster that the document is for: 5,000 nodes and 150,000 pods.
+func TestTheDocumentsClusterOfFiveThousandNodes(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		in    Input

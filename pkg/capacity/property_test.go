@@ -13,7 +13,7 @@ import (
 // ofEC2 is a prefix that EC2 delegates: docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.html
 var ofEC2 = eni.Block{Bits: 28, Size: 16}
 
-func drawMachine(t *rapid.T) Instance {
+func drawInstance(t *rapid.T) Instance {
 	m := Instance{Limits: eni.Limits{
 		ENIs: rapid.IntRange(1, 15).Draw(t, "ENIs"),
 		V4:   rapid.IntRange(2, 50).Draw(t, "addresses an ENI"),
@@ -37,7 +37,7 @@ func drawRooms(t *rapid.T, d density, most int) []room {
 }
 
 func drawInput(t *rapid.T) Input {
-	in := Input{Instance: drawMachine(t), Reserved: rapid.SampledFrom([]int{2, 3, 5}).Draw(t, "reserved")}
+	in := Input{Instance: drawInstance(t), Reserved: rapid.SampledFrom([]int{2, 3, 5}).Draw(t, "reserved")}
 	in.MaxPods = rapid.IntRange(1, in.Instance.Pods()).Draw(t, "max-pods")
 	in.Quota = rapid.SampledFrom([]int{0, 1, 20, 500}).Draw(t, "quota")
 	in.UsedENIs = rapid.IntRange(0, 25).Draw(t, "used ENIs")
@@ -161,7 +161,7 @@ func TestTheOrderOfTheInputIsNoMatter(t *testing.T) {
 // limits, no address is used twice, no ENI is empty or carries too many.
 func TestMixedNodesCanBeBuilt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := drawMachine(t)
+		m := drawInstance(t)
 		d := densityOf(m, rapid.IntRange(1, m.Pods()).Draw(t, "max-pods"))
 		left := drawRooms(t, d, 8)
 		free := slices.Clone(left)
@@ -259,7 +259,7 @@ func single(list []New) [][]New {
 // Of all sets with at most two subnets below the largest size none is smaller.
 func TestTheSmallestSubnetsAreTheSmallest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := drawMachine(t)
+		m := drawInstance(t)
 		d := densityOf(m, rapid.IntRange(1, m.Pods()).Draw(t, "max-pods"))
 		need := rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(1, 6000)).Draw(t, "nodes")
 		const reserved = 2

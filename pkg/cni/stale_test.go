@@ -74,7 +74,7 @@ func TestASweepLeavesWhatWasAddedAgainMeanwhile(t *testing.T) {
 
 // The same for a link that no record knew: the runtime adds the attachment again, which
 // replaces the link, before a GC comes to it.
-func TestAGCLeavesAnOrphanThatWasAddedAgainMeanwhile(t *testing.T) {
+func TestAGCLeavesAStaleAllocationThatWasAddedAgainMeanwhile(t *testing.T) {
 	l := newLab(t, ipam.Settings{})
 	path := nettest.NewNetns(t, "again").Path
 	l.mustAdd("again", path, plain)

@@ -117,7 +117,7 @@ func TestDeepChainsAreFollowedOnce(t *testing.T) {
 	}
 }
 
-// Two base chains that lead to the same obstacle name it once, and a chain that one
+// Two base chains that lead to the same cause name it once, and a chain that one
 // of them found harmless is harmless to the other.
 func TestBaseChainsShareWhatIsBehindThem(t *testing.T) {
 	hook := func(name string, targets ...string) OthersChain {

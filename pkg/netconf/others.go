@@ -83,12 +83,12 @@ func (o Others) Causes() []string {
 		if c.Hook == "" {
 			continue
 		}
-		walk.obstacle = ""
-		if passed := walk.followChain(&o.Chains[i]); walk.obstacle == "" && !passed && c.Drops {
-			walk.obstacle = fmt.Sprintf("chain %s of %s drops what no rule of it accepts", c.Name, c.Table)
+		walk.cause = ""
+		if passed := walk.followChain(&o.Chains[i]); walk.cause == "" && !passed && c.Drops {
+			walk.cause = fmt.Sprintf("chain %s of %s drops what no rule of it accepts", c.Name, c.Table)
 		}
-		if walk.obstacle != "" && !slices.Contains(list, walk.obstacle) {
-			list = append(list, walk.obstacle)
+		if walk.cause != "" && !slices.Contains(list, walk.cause) {
+			list = append(list, walk.cause)
 		}
 	}
 	for _, table := range o.Legacy {
@@ -124,7 +124,7 @@ const (
 type policyWalk struct {
 	chains   map[chainName]*OthersChain
 	verdicts map[chainName]verdict
-	obstacle string // the first that was met
+	cause    string // the first that was met
 }
 
 func newPolicyWalk(chains []OthersChain) policyWalk {
@@ -144,8 +144,8 @@ func (w *policyWalk) followChain(c *OthersChain) (accepted bool) {
 		return known == acceptsAll
 	}
 	w.verdicts[name] = open
-	if accepted = w.followRules(c); w.obstacle != "" {
-		delete(w.verdicts, name) // the next base chain that leads here has the same obstacle
+	if accepted = w.followRules(c); w.cause != "" {
+		delete(w.verdicts, name) // the next base chain that leads here has the same cause
 		return false
 	}
 	w.verdicts[name] = acceptsNotAll
@@ -157,7 +157,7 @@ func (w *policyWalk) followChain(c *OthersChain) (accepted bool) {
 
 func (w *policyWalk) followRules(chain *OthersChain) (accepted bool) {
 	for i, rule := range chain.Rules {
-		if w.obstacle != "" || rule.Match == MatchesNone {
+		if w.cause != "" || rule.Match == MatchesNone {
 			continue
 		}
 		end, ends := false, false
@@ -165,14 +165,14 @@ func (w *policyWalk) followRules(chain *OthersChain) (accepted bool) {
 		case Accepts:
 			end, ends = true, true
 		case Acts:
-			w.obstacle = fmt.Sprintf("rule %d of chain %s of %s could decide about pods' packets", i+1, chain.Name, chain.Table)
+			w.cause = fmt.Sprintf("rule %d of chain %s of %s could decide about pods' packets", i+1, chain.Name, chain.Table)
 		case Returns:
 			ends = true
 		case Jumps, Goes:
 			to := chainName{chain.Table, rule.Target}
 			// The kernel allows no circles. They come from reading while rules change.
 			if w.chains[to] == nil || w.verdicts[to] == open {
-				w.obstacle = fmt.Sprintf("rule %d of chain %s of %s leads to chain %s, which can't be read", i+1, chain.Name, chain.Table, rule.Target)
+				w.cause = fmt.Sprintf("rule %d of chain %s of %s leads to chain %s, which can't be read", i+1, chain.Name, chain.Table, rule.Target)
 				break
 			}
 			end = w.followChain(w.chains[to])

@@ -16,13 +16,13 @@ import (
 // Somebody has switched IPv6 off on the link of one ENI. What the other ENIs need comes all the same, and who
 // asked is told which one lacks its own.
 func TestALinkThatCantBeSetUpIsNamedAndTheOthersAre(t *testing.T) {
-	n, book := newNode(t, 3)
-	book.Settings.Families = []eni.Family{eni.IPv4, eni.IPv6}
-	for i := range book.ENIs {
-		book.ENIs[i].V6 = eni.Net{Primary: netip.MustParsePrefix(fmt.Sprintf("fd00::%d/64", i+10)), Gateway: netip.MustParseAddr("fd00::1")}
+	n, state := newNode(t, 3)
+	state.Settings.Families = []eni.Family{eni.IPv4, eni.IPv6}
+	for i := range state.ENIs {
+		state.ENIs[i].V6 = eni.Net{Primary: netip.MustParsePrefix(fmt.Sprintf("fd00::%d/64", i+10)), Gateway: netip.MustParseAddr("fd00::1")}
 	}
 	nettest.Run(t, "sysctl", "-q", "net.ipv6.conf.eth1.disable_ipv6=1")
-	_, err := n.Grow(t.Context(), book)
+	_, err := n.Grow(t.Context(), state)
 	broken, only := netconf.BrokenLinks(err)
 	if got := slices.Sorted(maps.Keys(broken)); !only || !slices.Equal(got, []string{"eth1"}) {
 		t.Errorf("broken: %v, and only that: %v; %v", got, only, err)

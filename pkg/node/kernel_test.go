@@ -48,7 +48,7 @@ func kernel(t *testing.T) string {
 		nettest.Run(t, "ip", "addr") + nettest.Run(t, "nft", "list", "ruleset")
 }
 
-func TestGrowAddsBeforeTheBookKnowsAndRepeatsNothing(t *testing.T) {
+func TestGrowAddsBeforeTheCacheKnowsAndRepeatsNothing(t *testing.T) {
 	n, state := newNode(t, 2)
 	small := state.Clone()
 	small.ENIs, small.Addresses = small.ENIs[:1], small.Addresses[:1]
@@ -107,7 +107,7 @@ func TestSyncForgetsWhatIsLeavingAndKeepsTheRest(t *testing.T) {
 	}
 }
 
-func TestSyncRemovesWhatOnlyAnEarlierBookAskedFor(t *testing.T) {
+func TestSyncRemovesWhatOnlyAnEarlierCacheAskedFor(t *testing.T) {
 	n, state := newNode(t, 2)
 	n.put(t, state)
 	if _, err := n.Sync(t.Context(), nil, nil); err != nil {

@@ -63,8 +63,8 @@ func TestRemovingLeavesTheNodeAsItWas(t *testing.T) {
 
 // Who lacks a right is not told that what stays is gone.
 func TestWhatCantBeRemovedIsNotSaidToBe(t *testing.T) {
-	n, book := newNode(t, 3)
-	n.put(t, book)
+	n, state := newNode(t, 3)
+	n.put(t, state)
 	if _, err := n.Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}

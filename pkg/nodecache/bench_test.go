@@ -19,7 +19,7 @@ func BenchmarkPickAndCommit(b *testing.B) {
 	for _, n := range []int{2, 320, 4096} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			c, ctx := Cache{Path: filepath.Join(b.TempDir(), "node.cache")}, context.Background()
-			if err := c.Replace(ctx, func(*ipam.State, error) (*ipam.State, error) { return fullBook(n), nil }); err != nil {
+			if err := c.Replace(ctx, func(*ipam.State, error) (*ipam.State, error) { return fullCache(n), nil }); err != nil {
 				b.Fatal(err)
 			}
 			owner := eni.Owner{Key: eni.Key{Network: "pods", Container: "last", IfName: "eth0"}, Netns: "/run/netns/last"}
@@ -43,8 +43,8 @@ func BenchmarkPickAndCommit(b *testing.B) {
 	}
 }
 
-// fullBook returns a node state of n addresses on one ENI, all used but the last.
-func fullBook(n int) *ipam.State {
+// fullCache returns a node state of n addresses on one ENI, all used but the last.
+func fullCache(n int) *ipam.State {
 	s := &ipam.State{
 		Settings: ipam.Settings{MarkMask: ipam.DefaultMarkMask, CoolDown: 30 * time.Second, Families: []eni.Family{eni.IPv4}},
 		ENIs: []eni.Interface{{ID: "eni-a", Device: "eth0", MTU: 1500, V4: eni.Net{

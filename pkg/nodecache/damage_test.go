@@ -18,11 +18,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// judge knows the small book.
+// judge knows the small state.
 type judge struct{ want *ipam.State }
 
 // honest checks what a damaged form of the small file may decode to: nothing, or
-// the small book less the addresses that are set aside. Then nothing is handed
+// the small state less the addresses that are set aside. Then nothing is handed
 // out twice and no used address is free. It returns how many are set aside, or
 // what is wrong.
 func (j judge) honest(file []byte) (aside int, err error) {
@@ -290,7 +290,7 @@ func TestAHeadThatContradictsTheFileIsDamaged(t *testing.T) {
 // A large file is read where the kernel has it: what is not there is a fault of the
 // processor and no error of a call.
 func TestAFileThatIsCutWhileItIsReadIsDamaged(t *testing.T) {
-	c := newCache(t, fullBook(3000))
+	c := newCache(t, fullCache(3000))
 	f, size, err := c.openLocked(os.O_RDONLY)
 	if err != nil {
 		t.Fatal(err)
@@ -365,7 +365,7 @@ func TestDottedQuadsAreReadAsNetipReadsThem(t *testing.T) {
 
 // What is not rebuilt keeps its damaged records: else nobody would be told of them, and their
 // addresses would come back as new ones.
-func TestABookWithDamagedRecordsIsNotWrittenWithoutThem(t *testing.T) {
+func TestACacheWithDamagedRecordsIsNotWrittenWithoutThem(t *testing.T) {
 	c := newCache(t, small())
 	file := bytesOf(t, c.Path)
 	file[len(file)-lineSize] ^= 1

@@ -124,7 +124,7 @@ func ls(t testing.TB, dir string) []string {
 	return names
 }
 
-func TestReplaceRefusesABookThatContradictsItself(t *testing.T) {
+func TestReplaceRefusesACacheThatContradictsItself(t *testing.T) {
 	c := newCache(t, small())
 	before := bytesOf(t, c.Path)
 	err := c.Replace(t.Context(), func(s *ipam.State, _ error) (*ipam.State, error) {
@@ -140,7 +140,7 @@ func TestReplaceRefusesABookThatContradictsItself(t *testing.T) {
 	}
 }
 
-func TestReplaceTellsWhyTheOldBookIsUnusable(t *testing.T) {
+func TestReplaceTellsWhyTheOldCacheIsUnusable(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		spoil func(t *testing.T, path string)
@@ -326,7 +326,7 @@ func TestAReadOnlyFolder(t *testing.T) {
 	if diff := diff(small(), get(t, c)); diff != "" {
 		t.Errorf("View: %s", diff)
 	}
-	replace := func(*ipam.State, error) (*ipam.State, error) { return fullBook(3), nil }
+	replace := func(*ipam.State, error) (*ipam.State, error) { return fullCache(3), nil }
 	const readOnly = "; file system tmpfs at DIR is mounted read-only: mount -o remount,bind,rw DIR"
 	for _, tt := range []struct {
 		err  error
@@ -355,7 +355,7 @@ func TestAFullDiskStopsReplaceAndNotUpdate(t *testing.T) {
 	c := Cache{Path: filepath.Join(dir, "node.cache")}
 	put(t, c, small())
 	before := bytesOf(t, c.Path)
-	err := c.Replace(t.Context(), func(*ipam.State, error) (*ipam.State, error) { return fullBook(200), nil })
+	err := c.Replace(t.Context(), func(*ipam.State, error) (*ipam.State, error) { return fullCache(200), nil })
 	if !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("got %v", err)
 	}
@@ -386,10 +386,10 @@ func TestAFullDiskStopsReplaceAndNotUpdate(t *testing.T) {
 func TestUpdateForOneDoesWhatUpdateDoes(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
-		book, all := small(), owners()
+		state, all := small(), owners()
 		keys := []eni.Key{key("web"), key("db"), key("we"), key("nobody"), {}}
 		for i := range 12 {
-			a := eni.Address{Addr: book.Addresses[0].Addr, State: rapid.SampledFrom([]eni.State{eni.Free, eni.Used, eni.Used}).Draw(rt, "state")}
+			a := eni.Address{Addr: state.Addresses[0].Addr, State: rapid.SampledFrom([]eni.State{eni.Free, eni.Used, eni.Used}).Draw(rt, "state")}
 			for range i + 30 {
 				a.Addr = a.Addr.Next()
 			}
@@ -398,7 +398,7 @@ func TestUpdateForOneDoesWhatUpdateDoes(t *testing.T) {
 				o.Container = fmt.Sprint(i, o.Container) // each its own
 				a.Owner, keys = &o, append(keys, o.Key)
 			}
-			book.Addresses = append(book.Addresses[:3+i:3+i], append([]eni.Address{a}, book.Addresses[3+i:]...)...)
+			state.Addresses = append(state.Addresses[:3+i:3+i], append([]eni.Address{a}, state.Addresses[3+i:]...)...)
 		}
 		k := rapid.SampledFrom(keys).Draw(rt, "key")
 		o := eni.Owner{Key: k, Pod: "pod"}
@@ -411,7 +411,7 @@ func TestUpdateForOneDoesWhatUpdateDoes(t *testing.T) {
 		}).Draw(rt, "move")
 
 		one, other := Cache{Path: filepath.Join(dir, "one")}, Cache{Path: filepath.Join(dir, "other")}
-		put(t, one, book)
+		put(t, one, state)
 		write(t, other.Path, bytesOf(t, one.Path))
 		err1 := one.Update(t.Context(), move)
 		err2 := other.For(k).Update(t.Context(), move)

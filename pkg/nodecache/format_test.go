@@ -267,9 +267,9 @@ func TestTheLongestNamesThatKubernetesAllowsFit(t *testing.T) {
 	}
 }
 
-func TestABookOfManyAddressesReadsBack(t *testing.T) {
+func TestACacheOfManyAddressesReadsBack(t *testing.T) {
 	// More lines than one read takes, and not a multiple of it.
-	want := fullBook(3*bufferLines + 7)
+	want := fullCache(3*bufferLines + 7)
 	s, err := decodeBytes(mustEncode(t, want))
 	if err != nil {
 		t.Fatal(err)
@@ -356,7 +356,7 @@ func TestRangesForPodsThatCantBeReadAreDamage(t *testing.T) {
 	}
 }
 
-func TestABookWithoutAPodsTableHasItsPodsInTheMainTable(t *testing.T) {
+func TestACacheWithoutAPodsTableHasItsPodsInTheMainTable(t *testing.T) {
 	old := small()
 	old.Settings.PodsInMain = true
 	file := mustEncode(t, old)

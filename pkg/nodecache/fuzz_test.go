@@ -34,7 +34,7 @@ func texts(file []byte) string {
 // the same when it has been written and read once more.
 func FuzzDecode(f *testing.F) {
 	f.Add(texts(mustEncode(f, small())))
-	f.Add(texts(mustEncode(f, fullBook(2))))
+	f.Add(texts(mustEncode(f, fullCache(2))))
 	f.Add(texts(resum(mustEncode(f, small()), 12, "10.0.0.11 0 used 1.000 veth %00 %2 % - 0 - - %zz")))
 	f.Add("enipool-node-cache 2 min 2")
 	f.Add("")

@@ -149,7 +149,7 @@ func small() *ipam.State {
 
 // pool is a node state of n free addresses that need no rest.
 func pool(n int) *ipam.State {
-	s := fullBook(n)
+	s := fullCache(n)
 	s.Settings.CoolDown = 0
 	for i := range s.Addresses {
 		s.Addresses[i].State, s.Addresses[i].Owner = eni.Free, nil
@@ -190,7 +190,7 @@ func bytesOf(t testing.TB, path string) []byte {
 	return file
 }
 
-// diff compares books, not what moves touched in them.
+// diff compares node states, not what moves touched in them.
 func diff(want, got *ipam.State, more ...cmp.Option) string {
 	return cmp.Diff(want, got, append(more, cmpopts.IgnoreUnexported(ipam.State{}),
 		cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), cmpopts.EquateEmpty())...)

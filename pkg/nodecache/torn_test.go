@@ -129,7 +129,7 @@ func (r *tear) add(file []byte) {
 // nothing of those of other plugins.
 func (r *tear) rebuild(s *ipam.State) {
 	want := ipam.State{Settings: s.Settings, ENIs: s.ENIs}
-	for _, a := range tornBook().Addresses {
+	for _, a := range tornCache().Addresses {
 		want.Addresses = append(want.Addresses, eni.Address{Addr: a.Addr, ENI: a.ENI})
 	}
 	kernel := map[netip.Addr]eni.Owner{}
@@ -175,8 +175,8 @@ func (r *tear) taken(who string, s *ipam.State) {
 	}
 }
 
-// tornBook is a node state of both families on two ENIs, all free.
-func tornBook() *ipam.State {
+// tornCache is a node state of both families on two ENIs, all free.
+func tornCache() *ipam.State {
 	s := small()
 	s.Settings.Families = []eni.Family{eni.IPv4, eni.IPv6}
 	s.ENIs[0].V6 = eni.Net{Primary: netip.MustParsePrefix("2001:db8:0:1::20/64"), Gateway: netip.MustParseAddr("fe80::1")}
@@ -197,7 +197,7 @@ func tornBook() *ipam.State {
 // history may leave: nobody gets what a pod has, or had a moment ago.
 func TestTornWritesGiveNothingTwice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	c := newCache(t, tornBook())
+	c := newCache(t, tornCache())
 	h := history{rng: rng}
 	tries := 0
 	for range 40 {
@@ -269,7 +269,7 @@ func (h *history) change(s *ipam.State) string {
 }
 
 // A whole new file comes by rename. What a disk may leave of that is none, or damaged.
-func TestAFileOfWhichSectorsAreMissingIsNoOtherBook(t *testing.T) {
+func TestAFileOfWhichSectorsAreMissingIsNoOtherCache(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	file := mustEncode(t, small())
 	for range 2000 {

@@ -107,7 +107,7 @@ func TestWhatIsGoneIsToldByTheSecondDescribe(t *testing.T) {
 		time.Sleep(11 * time.Minute)
 		describes = nil
 		a.mu.Lock()
-		gone := a.book.Used()[0].Addr
+		gone := a.state.Used()[0].Addr
 		a.mu.Unlock()
 		w.must(w.TakeAway(gone))
 		has := func() bool {

@@ -27,7 +27,7 @@ type agent struct {
 
 	mu       sync.Mutex
 	seen     *crd.NodeNetwork
-	book     *ipam.State
+	state    *ipam.State
 	head     int64
 	boot     string
 	pods     int // that are to run
@@ -47,7 +47,7 @@ type agent struct {
 
 func newAgent(w *world, name string, conf pool.Config) *agent {
 	return &agent{w: w, name: name, conf: conf, boot: "boot-0", mode: crd.Operator, spare: 2,
-		book: &ipam.State{Settings: ipam.Settings{MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4}}}}
+		state: &ipam.State{Settings: ipam.Settings{MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4}}}}
 }
 
 // run is the agent's life.
@@ -66,7 +66,7 @@ func (a *agent) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		a.mu.Lock()
 		if a.ended {
-			a.book = &ipam.State{Settings: a.book.Settings}
+			a.state = &ipam.State{Settings: a.state.Settings}
 			a.mu.Unlock()
 			return
 		}
@@ -101,11 +101,11 @@ func (a *agent) tick(ctx context.Context) {
 	for _, e := range v.Status.ENIs {
 		links[e.ID] = eni.Interface{ID: e.ID, Index: e.Index, Device: fmt.Sprint("eth", e.Index), MTU: 1500, V4: e.V4}
 	}
-	c := order.Adopt(a.book, a.head, a.boot, v)
+	c := order.Adopt(a.state, a.head, a.boot, v)
 	if a.untold {
 		c = order.Changes{}
 	}
-	if err := c.Apply(a.book, order.Node{Links: links}, now); err != nil {
+	if err := c.Apply(a.state, order.Node{Links: links}, now); err != nil {
 		a.w.complain("%s adopts: %v", a.name, err)
 	}
 	a.head = max(a.head, c.Revision)
@@ -114,7 +114,7 @@ func (a *agent) tick(ctx context.Context) {
 	withdrawn := []netip.Prefix(nil)
 	if waiting > 0 {
 		var back []netip.Addr
-		for _, line := range a.book.Addresses {
+		for _, line := range a.state.Addresses {
 			if line.State == eni.Releasing && len(back) < waiting {
 				back = append(back, line.Addr)
 			}
@@ -126,17 +126,17 @@ func (a *agent) tick(ctx context.Context) {
 
 // startPods lets pods start and end, and returns how many have no address.
 func (a *agent) startPods(now time.Duration) (waiting int) {
-	used := len(a.book.Used())
+	used := len(a.state.Used())
 	for ; used < a.pods; used++ {
 		a.started++
 		owner := eni.Owner{Key: eni.Key{Network: "net", Container: fmt.Sprint("pod-", a.started), IfName: "eth0"}}
-		if _, err := a.book.AssignPod(owner, "", now); err != nil {
+		if _, err := a.state.AssignPod(owner, "", now); err != nil {
 			waiting = a.pods - used
 			break
 		}
 	}
 	ends := used - a.pods
-	a.book.FreeIf(func(eni.Address) bool {
+	a.state.FreeIf(func(eni.Address) bool {
 		ends--
 		return ends >= 0
 	}, now)
@@ -151,8 +151,8 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 	target := a.pods + a.spare
 	var free []netip.Addr
 	held := 0
-	for _, line := range a.book.Addresses {
-		if _, is := a.book.FreeSince(&line, now); is {
+	for _, line := range a.state.Addresses {
+		if _, is := a.state.FreeSince(&line, now); is {
 			free = append(free, line.Addr)
 		}
 		if line.State != eni.Releasing {
@@ -160,12 +160,12 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 		}
 	}
 	if over := held - target - a.spare; over > 0 && v.Status.Mode == order.Operator && waiting == 0 {
-		a.book.StartRelease(free[:min(over, len(free))], now)
+		a.state.StartRelease(free[:min(over, len(free))], now)
 	}
 	asked := int(a.seen.Status.Reclaim)
 	if n := min(asked-a.without, len(free)); n > 0 {
 		a.spare = max(0, a.spare-n)
-		a.book.StartRelease(free[:n], now)
+		a.state.StartRelease(free[:n], now)
 		free = free[n:]
 	} else if asked < a.without {
 		a.spare += a.without - asked
@@ -174,7 +174,7 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 	a.idle = int32(len(free))
 	next := order.Begin(v, a.boot)
 	if v.Spec.Boot == a.boot && v.Status.Mode == order.Operator && a.mode == crd.Operator {
-		next = order.PublishInterfaces(v, order.Publish(a.book, v), a.unused()...)
+		next = order.PublishInterfaces(v, order.Publish(a.state, v), a.unused()...)
 	}
 	next.Mode, next.Families, next.Slots, next.Waiting, next.Pool = order.Self, []eni.Family{eni.IPv4}, target, waiting, a.conf
 	if a.mode == crd.Operator {
@@ -183,16 +183,16 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 		next.Release, next.ReleaseInterfaces = nil, nil
 	}
 	if order.Stale(a.head, v.Status) || a.untold {
-		next = order.Seen(a.book, v, a.head)
+		next = order.Seen(a.state, v, a.head)
 	}
 	return next
 }
 
 // unused returns the ENIs whose addresses all go back.
 func (a *agent) unused() (ids []string) {
-	for _, nic := range a.book.ENIs {
+	for _, nic := range a.state.ENIs {
 		goes := false
-		stays := slices.ContainsFunc(a.book.Addresses, func(line eni.Address) bool {
+		stays := slices.ContainsFunc(a.state.Addresses, func(line eni.Address) bool {
 			goes = goes || line.ENI == nic.Index
 			return line.ENI == nic.Index && line.State != eni.Releasing
 		})
@@ -241,7 +241,7 @@ func (a *agent) send(ctx context.Context, next order.Spec, withdrawn []netip.Pre
 	}
 	a.seen = answer
 	if v, err := crd.View(answer); err == nil {
-		a.book.CancelRelease(order.Confirmed(v, withdrawn), now)
+		a.state.CancelRelease(order.Confirmed(v, withdrawn), now)
 	}
 }
 
@@ -258,7 +258,7 @@ func (a *agent) restart(boots bool) {
 	defer a.mu.Unlock()
 	a.seen = nil
 	if boots {
-		a.book = &ipam.State{Settings: a.book.Settings, ENIs: a.book.ENIs}
+		a.state = &ipam.State{Settings: a.state.Settings, ENIs: a.state.ENIs}
 		a.head, a.boot = 0, fmt.Sprint("boot-", a.started+1)
 	}
 }
@@ -282,7 +282,7 @@ func (a *agent) reads(ctx context.Context) {
 func (a *agent) violation(on map[netip.Addr]string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, line := range a.book.Addresses {
+	for _, line := range a.state.Addresses {
 		if line.State != eni.Releasing && !line.Lost && on[line.Addr] != a.name {
 			return fmt.Sprintf("%s of %s is %s and is on %q", line.Addr, a.name, line.State, on[line.Addr])
 		}
@@ -294,7 +294,7 @@ func (a *agent) violation(on map[netip.Addr]string) string {
 func (a *agent) addresses() (list []netip.Addr) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, line := range a.book.Addresses {
+	for _, line := range a.state.Addresses {
 		list = append(list, line.Addr)
 	}
 	slices.SortFunc(list, netip.Addr.Compare)
@@ -305,7 +305,7 @@ func (a *agent) addresses() (list []netip.Addr) {
 func (a *agent) used() (list []netip.Addr) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, line := range a.book.Used() {
+	for _, line := range a.state.Used() {
 		list = append(list, line.Addr)
 	}
 	slices.SortFunc(list, netip.Addr.Compare)

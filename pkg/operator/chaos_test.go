@@ -10,9 +10,9 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/sim"
 )
 
-// trouble is what goes wrong in a world: answers that get lost, effects that come late, describes that lag, an API server that
+// disturb has go wrong in a world what may, or ends that: answers that get lost, effects that come late, describes that lag, an API server that
 // conflicts and fails.
-func (w *world) trouble(on bool) {
+func (w *world) disturb(on bool) {
 	w.SetFaults()
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
@@ -41,7 +41,7 @@ func TestNothingTwiceNothingLost(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 7))
 				w.leadWith(ctx, nil)
 				w.begin(ctx)
-				w.trouble(true)
+				w.disturb(true)
 				var paused []*leader
 				for range 80 {
 					time.Sleep(time.Duration(rng.IntN(20)) * time.Second)
@@ -64,7 +64,7 @@ func TestNothingTwiceNothingLost(t *testing.T) {
 						a.set(rng.IntN(12))
 					}
 				}
-				w.trouble(false)
+				w.disturb(false)
 				for _, l := range paused {
 					l.kill()
 				}

@@ -63,7 +63,7 @@ func TestWaitingPodsComeBeforeWarmPools(t *testing.T) {
 		time.Sleep(15 * time.Second) // all of them fill their warm pools, which takes a minute
 		a := w.agents[29]
 		a.set(2)
-		took := w.until(time.Minute, func() bool { a.mu.Lock(); defer a.mu.Unlock(); return len(a.book.Used()) == 2 })
+		took := w.until(time.Minute, func() bool { a.mu.Lock(); defer a.mu.Unlock(); return len(a.state.Used()) == 2 })
 		if took > 6*time.Second {
 			t.Errorf("two pods waited for %s behind warm pools", took)
 		}

@@ -51,7 +51,7 @@ func (in input) tell(next *crd.NodeNetwork, v order.View) {
 	status.Causes = nil
 	for _, c := range causes {
 		if len(status.Causes) < mostCauses {
-			status.Causes = append(status.Causes, in.blocker(c))
+			status.Causes = append(status.Causes, in.statusCause(c))
 		}
 	}
 	in.setCondition(status, in.satisfied(v, causes))
@@ -95,7 +95,7 @@ const (
 	isolated
 )
 
-func (in input) blocker(c pool.Cause) crd.Cause {
+func (in input) statusCause(c pool.Cause) crd.Cause {
 	b := crd.Cause{Reason: reasonOf(c.Kind), Message: c.Words}
 	if len(b.Message) > mostWords {
 		b.Message = b.Message[:mostWords]
@@ -182,10 +182,10 @@ func content(s crd.NodeNetworkStatus) crd.NodeNetworkStatus {
 	for i := range c.Conditions {
 		c.Conditions[i].Message, c.Conditions[i].LastTransitionTime, c.Conditions[i].ObservedGeneration = "", metav1.Time{}, 0
 	}
-	var blockers []crd.Cause
+	var causes []crd.Cause
 	for _, b := range c.Causes {
-		blockers = append(blockers, crd.Cause{Reason: b.Reason})
+		causes = append(causes, crd.Cause{Reason: b.Reason})
 	}
-	c.Causes = blockers
+	c.Causes = causes
 	return c
 }

@@ -332,7 +332,7 @@ func (w *world) check() {
 			n := w.store.node(a.name)
 			w.Errorf("%s has %v in its state, and in the cloud %v\n%+v\n%+v", a.name, got, there, n.Spec, n.Status)
 		}
-		if err := a.book.Check(); err != nil {
+		if err := a.state.Check(); err != nil {
 			w.Errorf("%s: %v", a.name, err)
 		}
 	}
@@ -354,7 +354,7 @@ func (w *world) isQuiet() bool {
 		}
 		v, err := crdView(n)
 		a.mu.Lock()
-		used, adopted := len(a.book.Used()), a.head == n.Status.Revision
+		used, adopted := len(a.state.Used()), a.head == n.Status.Revision
 		ok := err == nil && order.Satisfied(v.Spec, v.Status, 0) && used == a.pods && adopted
 		a.mu.Unlock()
 		if !ok {
@@ -375,7 +375,7 @@ func (w *world) until(most time.Duration, holds func() bool) time.Duration {
 				if n == nil {
 					continue
 				}
-				w.Logf("%s wants %d pods, has %d used of %d: %+v\n%+v", a.name, a.pods, len(a.book.Used()), len(a.book.Addresses), n.Spec, n.Status)
+				w.Logf("%s wants %d pods, has %d used of %d: %+v\n%+v", a.name, a.pods, len(a.state.Used()), len(a.state.Addresses), n.Spec, n.Status)
 			}
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -429,9 +429,9 @@ func (w *world) begunByTheAgent(ctx context.Context, d driver.Driver, a *agent) 
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, line := range a.book.Addresses {
-		if _, free := a.book.FreeSince(&line, w.since()); free {
-			a.book.StartRelease([]netip.Addr{line.Addr}, w.since())
+	for _, line := range a.state.Addresses {
+		if _, free := a.state.FreeSince(&line, w.since()); free {
+			a.state.StartRelease([]netip.Addr{line.Addr}, w.since())
 			return line.Addr
 		}
 	}

@@ -37,20 +37,20 @@ type Added struct {
 
 // Adopt returns what a node state with the revision in its head becomes by the object. There is nothing to adopt
 // where the status is stale (S5), the node does not leave the calls to the operator, or the agent has not begun (Begin).
-func Adopt(book *ipam.State, head int64, boot string, v View) Changes {
+func Adopt(state *ipam.State, head int64, boot string, v View) Changes {
 	if Stale(head, v.Status) || v.Status.Mode != Operator || v.Spec.Boot != boot {
 		return Changes{}
 	}
-	a := &adoption{View: v, book: book, c: Changes{Revision: v.Status.Revision}, out: outOfService(v),
+	a := &adoption{View: v, state: state, c: Changes{Revision: v.Status.Revision}, out: outOfService(v),
 		going: setOf(v.Status.Limits, v.Spec.Release, v.Status.Releasing), lines: map[netip.Addr]bool{},
 		reserved: v.Status.reservedBy(func(Reserved) bool { return true })}
 	a.readENIs()
-	for _, line := range book.Addresses {
+	for _, line := range state.Addresses {
 		a.lines[line.Addr] = true
 		a.noteLine(line)
 	}
 	// Whose a damaged record is nobody knows until the state is rebuilt.
-	if len(book.Damaged) == 0 {
+	if len(state.Damaged) == 0 {
 		a.addMissing()
 	}
 	return a.c
@@ -59,7 +59,7 @@ func Adopt(book *ipam.State, head int64, boot string, v View) Changes {
 // adoption is an Adopt in the making.
 type adoption struct {
 	View
-	book     *ipam.State
+	state    *ipam.State
 	c        Changes
 	out      addrSet // no pod may get them
 	going    addrSet // of those: they go back, or may
@@ -92,11 +92,11 @@ func (a *adoption) readENIs() {
 		for _, addr := range Addresses(a.Status.Limits, e.Addresses...) {
 			a.on[addr] = e.ID
 		}
-		if e.State == Attached && !slices.ContainsFunc(a.book.ENIs, func(nic eni.Interface) bool { return nic.ID == e.ID }) {
+		if e.State == Attached && !slices.ContainsFunc(a.state.ENIs, func(nic eni.Interface) bool { return nic.ID == e.ID }) {
 			a.c.ENIs = append(a.c.ENIs, e)
 		}
 	}
-	for _, nic := range a.book.ENIs {
+	for _, nic := range a.state.ENIs {
 		a.idOf[nic.Index] = nic.ID
 		if !there[nic.ID] && nic.Index > 0 {
 			a.c.Gone = append(a.c.Gone, nic.ID)

@@ -11,8 +11,8 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// bookOf is a node state of machineENI's ENI "eni-a" with lines "number state", where state is as for show.
-func bookOf(lines string) *ipam.State {
+// stateOf is a node state of machineENI's ENI "eni-a" with lines "number state", where state is as for show.
+func stateOf(lines string) *ipam.State {
 	_, nic := machineENI("eni-a")
 	s := &ipam.State{Settings: ipam.Settings{MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4}}, ENIs: []eni.Interface{nic}}
 	for line := range strings.FieldsSeq(strings.ReplaceAll(lines, " ", "_")) {
@@ -38,7 +38,7 @@ func lineOf(text string) eni.Address {
 	return a
 }
 
-// stateText is the inverse of bookOf.
+// stateText is the inverse of stateOf.
 func stateText(s *ipam.State) string {
 	var lines []string
 	for _, a := range s.Addresses {
@@ -64,9 +64,9 @@ func hosts(numbers ...byte) (list []netip.Prefix) {
 
 func TestWhatANodeStateBecomesByAStatus(t *testing.T) {
 	for _, test := range []struct {
-		name, book string
-		change     func(*View)
-		want       string
+		name, state string
+		change      func(*View)
+		want        string
 	}{
 		{"new ones are free", "10 used", func(v *View) { v.Status.ENIs[0].Addresses = hosts(10, 11) }, "10 used\n11 free"},
 		{"a prefix is all of its addresses", "", func(v *View) {
@@ -99,16 +99,16 @@ func TestWhatANodeStateBecomesByAStatus(t *testing.T) {
 			made, _ := machineENI("eni-a")
 			v := View{Spec{Mode: Operator, Boot: "boot"}, Status{Mode: Operator, Revision: 5, ENIs: []ENI{made}}}
 			test.change(&v)
-			book := bookOf(test.book)
+			state := stateOf(test.state)
 			for range 2 { // the second time changes nothing
-				if err := Adopt(book, 5, "boot", v).Apply(book, Node{}, time.Hour); err != nil {
+				if err := Adopt(state, 5, "boot", v).Apply(state, Node{}, time.Hour); err != nil {
 					t.Fatal(err)
 				}
-				if got := stateText(book); got != test.want {
+				if got := stateText(state); got != test.want {
 					t.Fatalf("got:\n%s\nwant:\n%s", got, test.want)
 				}
 			}
-			if err := book.Check(); err != nil {
+			if err := state.Check(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -118,9 +118,9 @@ func TestWhatANodeStateBecomesByAStatus(t *testing.T) {
 func TestADamagedStateGetsNothing(t *testing.T) {
 	made, _ := machineENI("eni-a")
 	made.Addresses = hosts(10)
-	book := bookOf("")
-	book.Damaged = []ipam.Damage{{Cause: "checksum"}}
-	if c := Adopt(book, 0, "", View{Status: Status{Mode: Operator, ENIs: []ENI{made}}}); len(c.Add) > 0 {
+	state := stateOf("")
+	state.Damaged = []ipam.Damage{{Cause: "checksum"}}
+	if c := Adopt(state, 0, "", View{Status: Status{Mode: Operator, ENIs: []ENI{made}}}); len(c.Add) > 0 {
 		t.Errorf("%+v: one of them may be a pod's", c.Add)
 	}
 }
@@ -131,19 +131,19 @@ func TestENIsComeWhenTheirLinksAreThereAndGo(t *testing.T) {
 	second.Index, second.Addresses, nic.Index, nic.Device = 1, hosts(20), 1, "eth1"
 	nic.V4.Primary = netip.MustParsePrefix("10.0.0.3/24")
 	v := View{Status: Status{Mode: Operator, Revision: 1, ENIs: []ENI{made, second}}}
-	book := bookOf("")
+	state := stateOf("")
 	steps := []struct {
 		links map[string]eni.Interface
 		want  string
 	}{{nil, ""}, {map[string]eni.Interface{"eni-b": nic}, "20 free"}, {nil, "20 free"}}
 	for _, s := range steps {
-		if err := Adopt(book, 0, "", v).Apply(book, Node{Links: s.links}, 0); err != nil || stateText(book) != s.want {
-			t.Fatalf("%q, %v; want %q", stateText(book), err, s.want)
+		if err := Adopt(state, 0, "", v).Apply(state, Node{Links: s.links}, 0); err != nil || stateText(state) != s.want {
+			t.Fatalf("%q, %v; want %q", stateText(state), err, s.want)
 		}
 	}
 	v.Status.ENIs = v.Status.ENIs[:1]
-	if err := Adopt(book, 0, "", v).Apply(book, Node{}, 0); err != nil || len(book.ENIs) != 1 || stateText(book) != "" {
-		t.Errorf("%v: %+v", err, book)
+	if err := Adopt(state, 0, "", v).Apply(state, Node{}, 0); err != nil || len(state.ENIs) != 1 || stateText(state) != "" {
+		t.Errorf("%v: %+v", err, state)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestAnENIOfAnUnknownStateServesWhomItServes(t *testing.T) {
 	v.Status.ENIs[0].Addresses = append(v.Status.ENIs[0].Addresses, netip.MustParsePrefix("10.0.0.11/32"))
 	v.Status.ENIs = append(v.Status.ENIs, other)
 	v.Status.Revision++
-	c := Adopt(n.agent.book, 1, "boot-0", v)
+	c := Adopt(n.agent.state, 1, "boot-0", v)
 	if len(c.Lost)+len(c.Drop)+len(c.Gone) > 0 || len(c.ENIs) != 1 || len(c.Add) != 1 || c.Add[0].ENI != "eni-b" {
 		t.Errorf("%+v", c)
 	}

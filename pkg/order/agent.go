@@ -25,16 +25,16 @@ func Begin(v View, boot string) Spec {
 // Publish returns the spec with the addresses that go back (S1): those that are releasing in the node state, whole prefixes
 // only, and what was there before for as long as the status shows it, since the agent forgets only after the other side. It is
 // written with the view's resourceVersion.
-func Publish(book *ipam.State, v View) Spec {
+func Publish(state *ipam.State, v View) Spec {
 	releasing, known := addrSet{}, addrSet{}
-	for _, a := range book.Addresses {
+	for _, a := range state.Addresses {
 		known[a.Addr] = true
 		releasing[a.Addr] = a.State == eni.Releasing
 	}
 	next, l := v.Spec, v.Status.Limits
 	next.Release = nil
 	shown := v.Status.presentAddrs()
-	for _, p := range unserved(book, v) {
+	for _, p := range unserved(state, v) {
 		if shown.hasAny(l, p) || known.hasAny(l, p) {
 			next.Release = append(next.Release, p)
 		}
@@ -54,9 +54,9 @@ func Publish(book *ipam.State, v View) Spec {
 
 // unserved returns what of the spec's Release is not in service. What is was withdrawn, and the spec is one of before that: the store
 // of the objects was put back.
-func unserved(book *ipam.State, v View) []netip.Prefix {
+func unserved(state *ipam.State, v View) []netip.Prefix {
 	serves := addrSet{}
-	for _, a := range book.Addresses {
+	for _, a := range state.Addresses {
 		serves[a.Addr] = a.State != eni.Releasing
 	}
 	return slices.DeleteFunc(slices.Clone(v.Spec.Release), func(p netip.Prefix) bool { return serves.hasAny(v.Status.Limits, p) })
@@ -129,11 +129,11 @@ func Confirmed(answer View, withdrawn []netip.Prefix) []netip.Addr {
 func Stale(head int64, s Status) bool { return s.Revision < head }
 
 // Seen returns the spec that tells the operator of a stale status, or of a spec of before: until it has described, nothing is adopted or
-// dropped. What serves pods goes back no more, whatever the spec of before says. book is nil where there is none.
-func Seen(book *ipam.State, v View, head int64) Spec {
+// dropped. What serves pods goes back no more, whatever the spec of before says. state is nil where there is none.
+func Seen(state *ipam.State, v View, head int64) Spec {
 	next := v.Spec
-	if book != nil {
-		next.Release = unserved(book, v)
+	if state != nil {
+		next.Release = unserved(state, v)
 	}
 	next.SeenRevision = min(head, MostSeen)
 	return next

@@ -16,47 +16,47 @@ type Node struct {
 
 // Apply makes the changes by the moves of the node state, under the lock of its file: what pods took since Adopt stays theirs.
 // It returns an error where an ENI can't be in the state beside the others, with all else done.
-func (c Changes) Apply(book *ipam.State, n Node, now time.Duration) error {
+func (c Changes) Apply(state *ipam.State, n Node, now time.Duration) error {
 	var first error
 	for _, e := range c.ENIs {
 		if nic, ready := n.Links[e.ID]; ready {
-			if err := book.AddENI(nic); err != nil && first == nil {
+			if err := state.AddENI(nic); err != nil && first == nil {
 				first = err
 			}
 		}
 	}
-	book.MarkLost(c.Lost, now)
-	book.MarkLost(c.Drop, now) // a pod may have taken one
-	book.DropReleased(c.Drop)
-	book.UnmarkLost(c.Found)
-	book.CoolHeld(c.Unreserve, now)
-	book.StartRelease(c.Release, now)
+	state.MarkLost(c.Lost, now)
+	state.MarkLost(c.Drop, now) // a pod may have taken one
+	state.DropReleased(c.Drop)
+	state.UnmarkLost(c.Found)
+	state.CoolHeld(c.Unreserve, now)
+	state.StartRelease(c.Release, now)
 	for _, add := range c.Add {
-		c.addTo(book, add, n, now)
+		c.addTo(state, add, n, now)
 	}
-	book.MarkHeld(causesOf(c.Reserve), now)
+	state.MarkHeld(causesOf(c.Reserve), now)
 	for _, id := range c.Gone {
-		if err := book.DropLost(id); err != nil && first == nil {
+		if err := state.DropLost(id); err != nil && first == nil {
 			first = err
 		}
 	}
 	return first
 }
 
-func (c Changes) addTo(book *ipam.State, add Added, n Node, now time.Duration) {
-	for _, nic := range book.ENIs {
+func (c Changes) addTo(state *ipam.State, add Added, n Node, now time.Duration) {
+	for _, nic := range state.ENIs {
 		if nic.ID != add.ENI {
 			continue
 		}
 		out := withinSubnet(nic, add.Releasing)
-		book.AddAddresses(nic.Index, withinSubnet(nic, add.Free), n.Owners, now)
-		book.AddAddresses(nic.Index, out, n.Owners, now)
-		book.StartRelease(out, now)
+		state.AddAddresses(nic.Index, withinSubnet(nic, add.Free), n.Owners, now)
+		state.AddAddresses(nic.Index, out, n.Owners, now)
+		state.StartRelease(out, now)
 		held := causesOf(add.Reserved)
 		for _, r := range add.Reserved {
-			book.AddAddresses(nic.Index, withinSubnet(nic, []netip.Addr{r.Addr}), n.Owners, now)
+			state.AddAddresses(nic.Index, withinSubnet(nic, []netip.Addr{r.Addr}), n.Owners, now)
 		}
-		book.MarkHeld(held, now)
+		state.MarkHeld(held, now)
 	}
 }
 

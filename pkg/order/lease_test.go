@@ -94,14 +94,14 @@ func TestAnObjectThatWasPutBack(t *testing.T) {
 	n := m.nodes[0]
 	n.agent.head = 8 // what came after version 0 is forgotten
 	m.move(addr, others)
-	n.agent.book.StartRelease([]netip.Addr{addr.Addr()}, m.now)
-	n.agent.book.DropReleased([]netip.Addr{addr.Addr()})
+	n.agent.state.StartRelease([]netip.Addr{addr.Addr()}, m.now)
+	n.agent.state.DropReleased([]netip.Addr{addr.Addr()})
 	n.versions[0].Spec.Release = []netip.Prefix{addr}
 	m.adopt(0)
-	if len(n.agent.book.Addresses) > 0 {
-		t.Fatalf("adopted %+v", n.agent.book.Addresses)
+	if len(n.agent.state.Addresses) > 0 {
+		t.Fatalf("adopted %+v", n.agent.state.Addresses)
 	}
-	m.send(0, Seen(n.agent.book, n.current(), n.agent.head), nil)
+	m.send(0, Seen(n.agent.state, n.current(), n.agent.head), nil)
 	m.land(0, 0, true)
 	reads(m)
 	accepts(m)

@@ -14,24 +14,24 @@ import (
 func (m *machine) addPod(i int) {
 	m.pods++
 	owner := eni.Owner{Key: eni.Key{Network: "net", Container: fmt.Sprint("pod-", m.pods), IfName: "eth0"}}
-	m.nodes[i].agent.book.AssignPod(owner, "", m.now)
+	m.nodes[i].agent.state.AssignPod(owner, "", m.now)
 }
 
 // endPods ends every pod of the node whose address says so. There is no cooldown.
 func (m *machine) endPods(i int, which func(netip.Addr) bool) {
-	m.nodes[i].agent.book.FreeIf(func(a eni.Address) bool { return which(a.Addr) }, m.now)
+	m.nodes[i].agent.state.FreeIf(func(a eni.Address) bool { return which(a.Addr) }, m.now)
 }
 
 // drain makes free addresses releasing: the first half of S1.
 func (m *machine) drain(i int, p netip.Prefix) {
-	book := m.nodes[i].agent.book
+	state := m.nodes[i].agent.state
 	addrs := Addresses(eni.Limits{}, p)
-	for _, a := range book.Addresses {
-		if _, free := book.FreeSince(&a, m.now); slices.Contains(addrs, a.Addr) && !free {
+	for _, a := range state.Addresses {
+		if _, free := state.FreeSince(&a, m.now); slices.Contains(addrs, a.Addr) && !free {
 			return
 		}
 	}
-	book.StartRelease(addrs, m.now)
+	state.StartRelease(addrs, m.now)
 }
 
 // see gives the agent a newer version, if there is one, and lets it adopt that.
@@ -53,8 +53,8 @@ func (m *machine) adopt(i int) {
 	if m.without("boot") {
 		boot = v.Spec.Boot
 	}
-	c := Adopt(a.book, head, boot, v)
-	if err := c.Apply(a.book, Node{}, m.now); err != nil {
+	c := Adopt(a.state, head, boot, v)
+	if err := c.Apply(a.state, Node{}, m.now); err != nil {
 		panic(err)
 	}
 	a.head = max(a.head, c.Revision)
@@ -77,7 +77,7 @@ func (m *machine) publish(i int) {
 		m.send(i, Begin(v, a.boot), nil)
 		return
 	}
-	m.send(i, Publish(a.book, v), nil)
+	m.send(i, Publish(a.state, v), nil)
 }
 
 // withdraw has the agent take back what it can of an address.
@@ -93,7 +93,7 @@ func (m *machine) withdraw(i int, p netip.Prefix) {
 	}
 	m.send(i, next, back)
 	if m.without("S4") {
-		a.book.CancelRelease(Addresses(eni.Limits{}, back...), m.now)
+		a.state.CancelRelease(Addresses(eni.Limits{}, back...), m.now)
 	}
 }
 
@@ -116,7 +116,7 @@ func (m *machine) land(i, which int, answered bool) {
 		answer.Status.Quarantined = nil
 	}
 	a.seen = len(n.versions) - 1
-	a.book.CancelRelease(Confirmed(answer, p.withdrawn), m.now)
+	a.state.CancelRelease(Confirmed(answer, p.withdrawn), m.now)
 	if !m.without("S7 withdrawn") { // adoption is a change of the cache of its own, and a pod may come before
 		m.adopt(i)
 	}
@@ -136,7 +136,7 @@ func (m *machine) restart(i, version int) {
 // reboot starts the node again: no pod is left, and no cache.
 func (m *machine) reboot(i int) {
 	a := &m.nodes[i].agent
-	a.book = &ipam.State{Settings: a.book.Settings, ENIs: a.book.ENIs}
+	a.state = &ipam.State{Settings: a.state.Settings, ENIs: a.state.ENIs}
 	a.head, a.boot = 0, fmt.Sprint("boot-", a.run+1)
 	m.restart(i, len(m.nodes[i].versions)-1)
 }

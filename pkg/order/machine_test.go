@@ -50,7 +50,7 @@ func (n *node) current() View { return n.versions[len(n.versions)-1] }
 
 // agent is the agent of a node with the node cache.
 type agent struct {
-	book    *ipam.State
+	state   *ipam.State
 	head    int64
 	boot    string
 	run     int // which start of the agent it is
@@ -96,7 +96,7 @@ func newMachine(off string, nodes int, addrs ...string) *machine {
 		spec := Spec{Mode: Operator, Families: []eni.Family{eni.IPv4}, Boot: "boot-0"}
 		status := Status{Mode: Operator, Revision: 1, Epoch: 1, Limits: eni.Limits{ENIs: 1, V4: 100}, ENIs: []ENI{made}}
 		n := &node{id: made.ID, agent: agent{boot: "boot-0"}}
-		n.agent.book = &ipam.State{Settings: ipam.Settings{MarkMask: ipam.DefaultMarkMask, Families: spec.Families}, ENIs: []eni.Interface{nic}}
+		n.agent.state = &ipam.State{Settings: ipam.Settings{MarkMask: ipam.DefaultMarkMask, Families: spec.Families}, ENIs: []eni.Interface{nic}}
 		n.versions = []View{{spec, status}}
 		m.nodes = append(m.nodes, n)
 	}
@@ -107,7 +107,7 @@ func newMachine(off string, nodes int, addrs ...string) *machine {
 			n := m.nodes[i]
 			m.cloud[p] = place{eni: n.id, changed: -time.Hour}
 			n.versions[0].Status.ENIs[0].Addresses = []netip.Prefix{p}
-			n.agent.book.AddAddresses(0, Addresses(eni.Limits{}, p), nil, m.now)
+			n.agent.state.AddAddresses(0, Addresses(eni.Limits{}, p), nil, m.now)
 			n.agent.head = 1
 		}
 	}
@@ -143,7 +143,7 @@ func (m *machine) pass(d time.Duration) {
 // violation says which address a pod has, or may get, that is not on its node's ENI; "" if none.
 func (m *machine) violation() string {
 	for _, n := range m.nodes {
-		for _, a := range n.agent.book.Addresses {
+		for _, a := range n.agent.state.Addresses {
 			if a.State == eni.Releasing {
 				continue
 			}

@@ -127,7 +127,7 @@ func (m *machine) check(t *rapid.T) {
 		t.Fatal(why)
 	}
 	for _, n := range m.nodes {
-		if err := n.agent.book.Check(); err != nil {
+		if err := n.agent.state.Check(); err != nil {
 			t.Fatal(err)
 		}
 		v := n.current()
@@ -186,9 +186,9 @@ func (m *machine) checkRest(t *rapid.T, n *node) {
 			t.Fatalf("%s is on %q and the status of %s has %v", p, m.cloud[p].eni, n.id, v.Status.ENIs[0].Addresses)
 		}
 		for _, a := range Addresses(v.Status.Limits, p) {
-			i := slices.IndexFunc(n.agent.book.Addresses, func(b eni.Address) bool { return b.Addr == a })
+			i := slices.IndexFunc(n.agent.state.Addresses, func(b eni.Address) bool { return b.Addr == a })
 			if there != (i >= 0) {
-				t.Fatalf("%s is on %q and the cache of %s has %+v", a, m.cloud[p].eni, n.id, n.agent.book.Addresses)
+				t.Fatalf("%s is on %q and the cache of %s has %+v", a, m.cloud[p].eni, n.id, n.agent.state.Addresses)
 			}
 			if there {
 				free++

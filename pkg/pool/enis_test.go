@@ -162,7 +162,7 @@ func (k trial) checkThere(t *rapid.T) {
 		t.Fatalf("%d ENIs for pods, %d are to be there: %+v", carriers, k.c.PreAllocateENI, k.s)
 	}
 	more := there - k.ceiling() - k.c.PreAllocateENI
-	if k.c.Mode == Burstable || more <= 0 || inBlocks(k.s.Limits, k.s.Families) || there < k.goal() {
+	if k.c.Mode == Burstable || more <= 0 || inBlocks(k.s.Limits, k.s.Families) || there < k.reachable() {
 		return
 	}
 	for _, e := range k.s.ENIs {

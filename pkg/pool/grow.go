@@ -10,7 +10,7 @@ import (
 func (l *ledger) grow() {
 	for _, n := range l.nics {
 		if !n.isSpared() {
-			n.wanted += l.addSlots(n, l.short(), false)
+			n.demanded += l.addSlots(n, l.short(), false)
 		}
 	}
 	for _, n := range l.nics {
@@ -27,7 +27,7 @@ func (l *ledger) grow() {
 		if l.short() > 0 && !n.isSpared() {
 			// A call costs the same for more addresses: best effort, whose ceiling is above its target,
 			// asks for as many as it may keep.
-			n.wanted += l.addSlots(n, l.ceiling-l.owned, true)
+			n.demanded += l.addSlots(n, l.ceiling-l.owned, true)
 		}
 	}
 	l.createENIs(false)

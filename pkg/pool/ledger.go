@@ -149,10 +149,10 @@ type nic struct {
 
 	yielded int // planned slots that are released for other nodes
 
-	wanted int // planned slots that demand asks for
-	evened int // planned slots that lacked only one family
-	filled int // planned slots that make the ENI full
-	mended int // planned addresses that are restored because others of their block stay
+	demanded int // planned slots that demand asks for
+	evened   int // planned slots that lacked only one family
+	filled   int // planned slots that make the ENI full
+	mended   int // planned addresses that are restored because others of their block stay
 
 	slotsReleased int // planned slots that are released
 

@@ -188,13 +188,13 @@ func (l *life) slack() int {
 func (l *life) settled(t *rapid.T) {
 	target := l.target()
 	there, owned := sum(l.c, l.s)
-	blockers := TargetCauses(l.c, l.s, target)
-	if there != owned || there < target && len(blockers) == 0 {
+	causes := TargetCauses(l.c, l.s, target)
+	if there != owned || there < target && len(causes) == 0 {
 		t.Fatalf("%d slots there, %d owned, target %d, and nothing in the way", there, owned, target)
 	}
 	most, per := l.c.Most(l.s.Limits, l.s.Families, 0), perENI(l.s.Limits, l.s.Families)
 	free := owned - l.demand()
-	if l.c.Mode == Burstable && free < l.c.Multiple*per && owned < most && len(blockers) == 0 {
+	if l.c.Mode == Burstable && free < l.c.Multiple*per && owned < most && len(causes) == 0 {
 		t.Fatalf("%d free slots where %d ENIs of %d are to be idle", free, l.c.Multiple, per)
 	}
 	if owned > most+l.slack() {

@@ -86,13 +86,13 @@ func (k *trial) own() {
 	k.s.Limits, k.next.Limits = k.c.Within(k.s.Limits), k.c.Within(k.next.Limits)
 }
 
-func (k trial) most() int { return k.c.Most(k.s.Limits, k.s.Families, k.s.forPods()) }
-func (k trial) goal() int { return min(k.target, k.most()) }
+func (k trial) most() int      { return k.c.Most(k.s.Limits, k.s.Families, k.s.forPods()) }
+func (k trial) reachable() int { return min(k.target, k.most()) }
 func (k trial) ceiling() int {
 	if k.c.Mode == BestEffort {
-		return min(k.goal()+k.c.MaxAboveWatermark, k.most())
+		return min(k.reachable()+k.c.MaxAboveWatermark, k.most())
 	}
-	return k.goal()
+	return k.reachable()
 }
 
 func find(s Snapshot, id string) (ENI, bool) {
@@ -274,7 +274,7 @@ func (k trial) checkSums(t *rapid.T) {
 	if owned > max(ownedBefore, k.most())+k.slack() {
 		t.Fatalf("%d slots, %d before, at most %d", owned, ownedBefore, k.most())
 	}
-	least := k.goal()
+	least := k.reachable()
 	if k.spares() {
 		least = min(least, k.s.Needed)
 	}

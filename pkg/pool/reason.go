@@ -25,8 +25,8 @@ func (l *ledger) demandWords() string {
 
 func (l *ledger) whyRestore(n *nic) string {
 	switch {
-	case n.wanted > 0:
-		return fmt.Sprintf("%s, %d to come on %s, whose addresses have not gone back yet", l.demandWords(), n.wanted, n.ID)
+	case n.demanded > 0:
+		return fmt.Sprintf("%s, %d to come on %s, whose addresses have not gone back yet", l.demandWords(), n.demanded, n.ID)
 	case n.evened > 0:
 		return l.whyEven(n)
 	case n.mended > 0:
@@ -37,9 +37,9 @@ func (l *ledger) whyRestore(n *nic) string {
 
 func (l *ledger) whyAssign(n *nic, t tally) string {
 	switch {
-	case n.wanted > 0:
-		why := fmt.Sprintf("%s, %d to come on %s", l.demandWords(), n.wanted, n.ID)
-		if t.assign != n.wanted {
+	case n.demanded > 0:
+		why := fmt.Sprintf("%s, %d to come on %s", l.demandWords(), n.demanded, n.ID)
+		if t.assign != n.demanded {
 			why += fmt.Sprintf(" by %d %s addresses", t.assign, t.family)
 		}
 		return why
@@ -63,7 +63,7 @@ func (l *ledger) whyEven(n *nic) string {
 }
 
 func (l *ledger) whyFill(n *nic) string {
-	return fmt.Sprintf("%s has %d slots and mode burstable keeps it full: %d to come", n.ID, n.slots()-n.filled-n.evened-n.wanted, n.filled)
+	return fmt.Sprintf("%s has %d slots and mode burstable keeps it full: %d to come", n.ID, n.slots()-n.filled-n.evened-n.demanded, n.filled)
 }
 
 func (l *ledger) whyCreate(f *field, slots int) string {

@@ -44,7 +44,7 @@ func (l *ledger) growForPods() {
 	short := func() int { return min(l.short(), l.s.Needed-l.owned) }
 	for _, n := range l.nics {
 		if n.isSpared() && short() > 0 {
-			n.wanted += l.addSlots(n, short(), true)
+			n.demanded += l.addSlots(n, short(), true)
 		}
 	}
 	l.createENIs(true)

@@ -99,8 +99,8 @@ func TestPrimariesFollowTheVectors(t *testing.T) {
 
 func TestNeedStaysInBounds(t *testing.T) {
 	for _, tt := range []struct {
-		id                                   string
-		batch, minPool, demand, most, wanted int
+		id                                 string
+		batch, minPool, demand, most, want int
 	}{
 		{"A65", 16, 0, 242, 250, 250},
 		{"A66", 16, 0, 300, 250, 250},
@@ -119,8 +119,8 @@ func TestNeedStaysInBounds(t *testing.T) {
 	} {
 		c := plain(tt.batch, 50)
 		c.MinPool = tt.minPool
-		if got := c.Need(tt.demand, 0, tt.most); got != tt.wanted {
-			t.Errorf("%s: Need(%d, 0, %d) = %d, want %d", tt.id, tt.demand, tt.most, got, tt.wanted)
+		if got := c.Need(tt.demand, 0, tt.most); got != tt.want {
+			t.Errorf("%s: Need(%d, 0, %d) = %d, want %d", tt.id, tt.demand, tt.most, got, tt.want)
 		}
 	}
 }

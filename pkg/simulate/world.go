@@ -16,7 +16,7 @@ type World struct {
 	Limits  eni.Limits // of each node's instance
 	MaxPods int        // of each node
 	Subnets []Subnet   // nodes lie in them by turns; their new ENIs may lie in any
-	MaxENIs int        // in the account, the nodes' own among them; 0 is no limit
+	MaxENIs int        // in the account, primary ones included; 0 is no limit
 
 	Latency              map[string]sim.Latency // of the cloud's calls, by method, "" for those without an entry
 	Mutating, Describing sim.Bucket             // how many calls the account lets pass

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// benchLine is a line of `go test -bench` for a book of so many addresses.
+// benchLine is a line of `go test -bench` for a node cache of that many addresses.
 var benchLine = regexp.MustCompile(`(?m)^BenchmarkPickAndCommit/(\d+)(?:-\d+)?\s.*?([\d.]+) µs/pick`)
 
 // cacheRow runs the Go benchmark of the node cache, several times.

@@ -106,7 +106,7 @@ func portMapping(hostPort int) map[string]any {
 
 // conflist is a file of the folder conf for the node, called as a runtime calls it:
 // a plugin learns of what it has the capability for.
-func (b *bench) conflist(name, file string, n node, wish asks) (contender, error) {
+func (b *bench) conflist(name, file string, n node, asked asks) (contender, error) {
 	text, err := os.ReadFile(filepath.Join("conf", file))
 	if err != nil {
 		return contender{}, fmt.Errorf("read conflist: %w", err)
@@ -127,7 +127,7 @@ func (b *bench) conflist(name, file string, n node, wish asks) (contender, error
 		if plugin == "enipool" {
 			conf["cachePath"], conf["logFile"] = n.cache, b.temp("enipool.log")
 		}
-		call := func(n int) string { return runtimeConf(conf, can, wish(n)) }
+		call := func(n int) string { return runtimeConf(conf, can, asked(n)) }
 		plugins = append(plugins, chained{plugin, call})
 	}
 	return b.bin.chain(name, plugins...), nil
@@ -135,13 +135,13 @@ func (b *bench) conflist(name, file string, n node, wish asks) (contender, error
 
 // runtimeConf is a plugin's configuration with what it is capable of and the pod wants.
 // It is called by many at once and changes nothing that they share.
-func runtimeConf(conf, capabilities, wish map[string]any) string {
+func runtimeConf(conf, capabilities, asked map[string]any) string {
 	whole := map[string]any{}
 	for key, value := range conf {
 		whole[key] = value
 	}
 	runtime := map[string]any{}
-	for key, value := range wish {
+	for key, value := range asked {
 		if capabilities[key] == true {
 			runtime[key] = value
 		}

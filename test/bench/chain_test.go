@@ -8,7 +8,7 @@ import (
 
 func TestPluginLearnsOfWhatItIsCapableOfOnly(t *testing.T) {
 	conf := map[string]any{"type": "portmap"}
-	wish := map[string]any{"portMappings": []int{1}, "bandwidth": 2}
+	asked := map[string]any{"portMappings": []int{1}, "bandwidth": 2}
 	for _, tt := range []struct {
 		name string
 		can  map[string]any
@@ -18,7 +18,7 @@ func TestPluginLearnsOfWhatItIsCapableOfOnly(t *testing.T) {
 		{"none", nil, `{"type":"portmap"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, runtimeConf(conf, tt.can, wish)); diff != "" {
+			if diff := cmp.Diff(tt.want, runtimeConf(conf, tt.can, asked)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -19,13 +19,13 @@ const (
 )
 
 // growthRow measures what an ADD costs when the pool is nearly used up. The
-// small book is one that a node with one pod really has, not a large empty one.
+// small cache is one that a node with one pod really has, not a large empty one.
 func (b *bench) growthRow() error {
 	few, many := filepath.Join(b.temp("few"), "node.cache"), filepath.Join(b.temp("many"), "node.cache")
-	if err := writeBook(few, 16, 1); err != nil {
+	if err := writeCache(few, 16, 1); err != nil {
 		return err
 	}
-	if err := writeBook(many, manyAddresses, manyUsed); err != nil {
+	if err := writeCache(many, manyAddresses, manyUsed); err != nil {
 		return err
 	}
 	data := b.temp("host-local-many")
@@ -46,9 +46,9 @@ func (b *bench) growthRow() error {
 	return nil
 }
 
-// writeBook writes a node cache of one ENI with so many addresses, of which the
+// writeCache writes a node cache of one ENI with that many addresses, of which the
 // first are used by pods that exist on paper only.
-func writeBook(path string, addresses, used int) error {
+func writeCache(path string, addresses, used int) error {
 	s := &ipam.State{
 		Settings: ipam.Settings{SNAT: true, MarkMask: ipam.DefaultMarkMask, VPC: []netip.Prefix{vpc}, Families: []eni.Family{eni.IPv4}},
 		ENIs: []eni.Interface{{ID: "eni-a", Device: "eth0", MTU: 1500, V4: eni.Net{

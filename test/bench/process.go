@@ -38,19 +38,19 @@ func (p process) run() (ms float64, out []byte, err error) {
 		return 0, nil, err
 	}
 	defer answer.Close()
-	complaint, err := spool("")
+	failure, err := spool("")
 	if err != nil {
 		return 0, nil, err
 	}
-	defer complaint.Close()
+	defer failure.Close()
 	cmd := exec.Command(p.path, p.args...)
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = p.env, in, answer, complaint
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = p.env, in, answer, failure
 	start := time.Now()
 	err = cmd.Run()
 	ms = time.Since(start).Seconds() * 1000
 	out = whole(answer)
 	if err != nil {
-		return 0, nil, fmt.Errorf("%s %s %s: %w: %s%s", p.path, strings.Join(p.args, " "), strings.Join(p.env, " "), err, out, whole(complaint))
+		return 0, nil, fmt.Errorf("%s %s %s: %w: %s%s", p.path, strings.Join(p.args, " "), strings.Join(p.env, " "), err, out, whole(failure))
 	}
 	return ms, out, nil
 }

@@ -23,7 +23,7 @@ const waitingPods = 100
 // one that came free first goes to who has waited the longest.
 func (b *bench) waitingRow() error {
 	cache := filepath.Join(b.temp("waiting"), "node.cache")
-	if err := writeBook(cache, waitingPods, 0); err != nil {
+	if err := writeCache(cache, waitingPods, 0); err != nil {
 		return err
 	}
 	old, err := newSpaces(b.unique("old"), waitingPods)

@@ -51,7 +51,7 @@ func TestTheAPIServerIsAwayForAMinute(t *testing.T) {
 			return fmt.Errorf("%d have", len(bound))
 		}
 		return nil
-	}, c.complaints)
+	}, c.warnings)
 	for _, n := range c.nodes {
 		n.Eventually("its kubelet hears of new pods", func() error { return n.hears(before) })
 	}

@@ -46,7 +46,7 @@ func TestTimeFromBoundToReady(t *testing.T) {
 	for _, k := range all {
 		c.bind(k.n, "first", 1)
 	}
-	c.Eventually("a pod on each node", func() error { return c.allReady("first", len(all)) }, c.complaints)
+	c.Eventually("a pod on each node", func() error { return c.allReady("first", len(all)) }, c.warnings)
 	for round := range *bursts {
 		for _, k := range all {
 			if round < k.runs {

@@ -53,7 +53,7 @@ func (c *cluster) measure(k *contender, round int) (b burst) {
 			return err
 		}
 		return errors.New("the pool is not complete")
-	}, c.complaints)
+	}, c.warnings)
 	pods := c.called(name)
 	began := slices.MinFunc(pods, func(a, b sighting) int { return a.bound.Compare(b.bound) }).bound
 	for _, p := range pods {

@@ -51,7 +51,7 @@ func (c *cluster) run(n int) {
 			return fmt.Errorf("%d of %d pods are ready", ready, len(all))
 		}
 		return nil
-	}, c.complaints)
+	}, c.warnings)
 }
 
 // web returns the web servers that there are.
@@ -178,8 +178,8 @@ func (c *cluster) noSandboxFailed() {
 	}
 }
 
-// complaints are what pods that are not ready wait for, for who looks at a failure.
-func (c *cluster) complaints() string {
+// warnings are what pods that are not ready wait for, for who looks at a failure.
+func (c *cluster) warnings() string {
 	out, err := c.TryKubectl("get", "events", "--field-selector=type=Warning", "--sort-by=.lastTimestamp",
 		`--output=jsonpath={range .items[*]}{.involvedObject.name}: {.reason}: {.message}{"\n"}{end}`)
 	if err != nil {

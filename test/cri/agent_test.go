@@ -37,19 +37,19 @@ pool:
   releaseInterval: 1s
 `
 
-func (m *machine) writeAgentConf() {
+func (m *testNode) writeAgentConf() {
 	m.t.Helper()
 	m.write(agentConfPath, fmt.Sprintf(agentConf, m.Name, m.cachePath(), filepath.Join(filepath.Dir(m.cachePath()), "agent.json"),
 		cmp.Or(m.coolDown, "30s"), m.r.socket, m.limits.V4-1, m.minPool))
 }
 
 // answers returns nil once the agent says that pods can get addresses.
-func (m *machine) answers() error {
+func (m *testNode) answers() error {
 	return lab.Fine(m.Do, "http://127.0.0.1:9809/readyz")
 }
 
 // pool returns what the node cache holds.
-func (m *machine) pool() (r node.Report, err error) {
+func (m *testNode) pool() (r node.Report, err error) {
 	out, err := m.ctl("pool", "show", "--output=json")
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &r)
@@ -58,7 +58,7 @@ func (m *machine) pool() (r node.Report, err error) {
 }
 
 // count returns how many addresses of the pool are in which state.
-func (m *machine) count() map[string]int {
+func (m *testNode) count() map[string]int {
 	m.t.Helper()
 	r, err := m.pool()
 	m.must(err)
@@ -70,7 +70,7 @@ func (m *machine) count() map[string]int {
 }
 
 // poolOf waits until the pool has so many addresses.
-func (m *machine) poolOf(n int) {
+func (m *testNode) poolOf(n int) {
 	m.t.Helper()
 	eventually(m.t, fmt.Sprintf("a pool of %d", n), func() error {
 		r, err := m.pool()

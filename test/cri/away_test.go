@@ -8,13 +8,13 @@ import (
 // Of an agent that is away pods notice nothing as long as there are addresses.
 func TestPodsStartAndEndWithoutAnAgent(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*machine){
-		"stopped": func(m *machine) { m.agent.Stop() },
-		"killed":  func(m *machine) { m.agent.Kill() },
+	for name, end := range map[string]func(*testNode){
+		"stopped": func(m *testNode) { m.agent.Stop() },
+		"killed":  func(m *testNode) { m.agent.Kill() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := newMachine(newRegion(t, "away-"+name), "a", plan{limits: small})
+			m := newNode(newRegion(t, "away-"+name), "a", plan{limits: small})
 			m.poolOf(16)
 			before := m.run("before")
 			end(m)

@@ -20,7 +20,7 @@ const ptpConflist = `{"cniVersion": "1.0.0", "name": "ptp", "plugins": [
 // contender is a kind of sandbox whose start and stop are timed.
 type contender struct {
 	name      string
-	m         *machine
+	m         *testNode
 	option    option
 	run, stop []time.Duration
 }
@@ -30,8 +30,8 @@ type contender struct {
 // reference plugins; of pods that ask for nothing, and that ask for a host port and limits.
 func BenchmarkRunPodSandbox(b *testing.B) {
 	r := newRegion(b, "bench")
-	ours := newMachine(r, "a", plan{limits: small, coolDown: "0s"})
-	theirs := newPtpMachine(r, "b")
+	ours := newNode(r, "a", plan{limits: small, coolDown: "0s"})
+	theirs := newPtpNode(r, "b")
 	nothing := func(*api.PodSandboxConfig) {}
 	list := []*contender{
 		{name: "the node's network", m: ours, option: onNodeNetwork},
@@ -61,12 +61,12 @@ func onPortWithLimits(c *api.PodSandboxConfig) {
 	limited(c)
 }
 
-// newPtpMachine starts a node with the reference plugins in enipool's place.
-func newPtpMachine(r *region, name string) *machine {
+// newPtpNode starts a node with the reference plugins in enipool's place.
+func newPtpNode(r *region, name string) *testNode {
 	r.t.Helper()
 	bin, err := programs()
 	r.must(err)
-	m := newBareMachine(r, name, plan{limits: small})
+	m := newBareNode(r, name, plan{limits: small})
 	m.install(bin.reference, "ptp", "host-local")
 	m.publish(ptpConflist)
 	m.waitNetwork()

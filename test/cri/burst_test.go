@@ -27,7 +27,7 @@ func TestThirtySixSandboxesAtOnceNoneFailsAndNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	const count = 36
 	r := newRegion(t, "burst")
-	m := newMachine(r, "a", plan{limits: small, coolDown: "1s"})
+	m := newNode(r, "a", plan{limits: small, coolDown: "1s"})
 	m.poolOf(16)
 	kernel := m.kernel()
 	pods := make([]*pod, count)
@@ -80,7 +80,7 @@ ip neigh show nud permanent
 nft -s list table inet enipool`
 
 // kernel returns what the node's kernel holds, as sorted text.
-func (m *machine) kernel() string {
+func (m *testNode) kernel() string {
 	m.t.Helper()
 	return strings.Join(slices.Sorted(strings.Lines(m.Run("sh", "-c", kernelWords))), "")
 }

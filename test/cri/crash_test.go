@@ -17,7 +17,7 @@ import (
 // and gives it back.
 func TestContainerdKilledWhileAnAddWaitsLeavesNothing(t *testing.T) {
 	t.Parallel()
-	m := newMachine(newRegion(t, "waits"), "a", plan{limits: eni.Limits{ENIs: 2, V4: 3}})
+	m := newNode(newRegion(t, "waits"), "a", plan{limits: eni.Limits{ENIs: 2, V4: 3}})
 	m.publish(strings.Replace(m.conflist(), `"waitForAddress": "5s"`, `"waitForAddress": "1m"`, 1)) // the machine may be slow
 	m.run("first")
 	m.agent.Stop()
@@ -39,7 +39,7 @@ func TestContainerdKilledWhileAnAddWaitsLeavesNothing(t *testing.T) {
 }
 
 // waiting returns nil while so many ADDs wait for an address.
-func (m *machine) waiting(n int) error {
+func (m *testNode) waiting(n int) error {
 	entries, err := os.ReadDir(m.Path(m.cachePath() + ".waiters"))
 	if err == nil && len(entries) != n {
 		err = fmt.Errorf("%d wait", len(entries))
@@ -48,7 +48,7 @@ func (m *machine) waiting(n int) error {
 }
 
 // logged returns nil if the plugin has said so.
-func (m *machine) logged(words string) error {
+func (m *testNode) logged(words string) error {
 	text, err := os.ReadFile(m.Path("/var/log/enipool.log"))
 	if err == nil && !strings.Contains(string(text), words) {
 		err = fmt.Errorf("the plugin has not said %q", words)
@@ -60,7 +60,7 @@ func (m *machine) logged(words string) error {
 func again(c *api.PodSandboxConfig) { c.Metadata.Attempt = 1 }
 
 // wantUsed waits until so many addresses are used.
-func (m *machine) wantUsed(n int) {
+func (m *testNode) wantUsed(n int) {
 	m.t.Helper()
 	eventually(m.t, fmt.Sprintf("%d addresses are used", n), func() error {
 		if states := m.count(); states["used"] != n {
@@ -75,14 +75,14 @@ func (m *machine) wantUsed(n int) {
 // address back, and without that the agent does when the sandbox is gone.
 func TestContainerdKilledAfterOurAddLeavesNothing(t *testing.T) {
 	t.Parallel()
-	for name, reclaim := range map[string]func(m *machine, netns string){
-		"DEL":     func(m *machine, _ string) { m.endUnknown() },
-		"GC":      func(m *machine, _ string) { m.gc() },
-		"reclaim": func(m *machine, netns string) { m.Run("ip", "netns", "del", netns) },
+	for name, reclaim := range map[string]func(m *testNode, netns string){
+		"DEL":     func(m *testNode, _ string) { m.endUnknown() },
+		"GC":      func(m *testNode, _ string) { m.gc() },
+		"reclaim": func(m *testNode, netns string) { m.Run("ip", "netns", "del", netns) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := newMachine(newRegion(t, "crash-"+name), "a", plan{limits: small})
+			m := newNode(newRegion(t, "crash-"+name), "a", plan{limits: small})
 			other := m.run("other")
 			netns := m.killAfterAdd("web")
 			m.Containerd.Start()
@@ -106,7 +106,7 @@ exec sleep 1h
 
 // killAfterAdd kills containerd when it has had our result for a pod and waits for
 // another plugin's. It returns the name of the pod's network namespace.
-func (m *machine) killAfterAdd(name string) (netns string) {
+func (m *testNode) killAfterAdd(name string) (netns string) {
 	m.t.Helper()
 	m.write("/opt/cni/bin/hold", hold)
 	m.must(os.Chmod(m.Path("/opt/cni/bin/hold"), 0o755))
@@ -130,7 +130,7 @@ func (m *machine) killAfterAdd(name string) (netns string) {
 }
 
 // endUnknown stops and removes the sandboxes that are no pod's, as a kubelet does.
-func (m *machine) endUnknown() {
+func (m *testNode) endUnknown() {
 	m.t.Helper()
 	list, err := ask(m.cri.ListPodSandbox, &api.ListPodSandboxRequest{})
 	m.must(err)
@@ -142,7 +142,7 @@ func (m *machine) endUnknown() {
 }
 
 // gc runs our GC with the sandboxes of the pods, as other runtimes do.
-func (m *machine) gc() {
+func (m *testNode) gc() {
 	m.t.Helper()
 	var list struct {
 		Name    string
@@ -164,7 +164,7 @@ func (m *machine) gc() {
 // A crash among many starts hits each of them elsewhere.
 func TestContainerdKilledAmongManyStartsLeavesNothing(t *testing.T) {
 	t.Parallel()
-	m := newMachine(newRegion(t, "many"), "a", plan{limits: small})
+	m := newNode(newRegion(t, "many"), "a", plan{limits: small})
 	delete(m.before, runtimeTraces) // containerd 1.6 forgets shims that it was starting
 	const count = 10
 	pods := make([]*pod, count)

@@ -18,7 +18,7 @@ import (
 )
 
 // dial connects to containerd. After a reboot its socket is another.
-func (m *machine) dial() {
+func (m *testNode) dial() {
 	m.t.Helper()
 	if m.conn != nil {
 		m.conn.Close()
@@ -35,9 +35,9 @@ func ask[Q, A any](method func(context.Context, Q, ...grpc.CallOption) (A, error
 	return method(ctx, q, grpc.WaitForReady(true))
 }
 
-// pod is a sandbox on a machine.
+// pod is a sandbox on a node.
 type pod struct {
-	m         *machine
+	m         *testNode
 	config    *api.PodSandboxConfig
 	id        string // of the sandbox
 	ip        netip.Addr
@@ -67,7 +67,7 @@ func (p *pod) create() error {
 }
 
 // try runs a sandbox and asks for its address.
-func (m *machine) try(name string, options ...option) (*pod, error) {
+func (m *testNode) try(name string, options ...option) (*pod, error) {
 	p := &pod{m: m, config: newConfig(name, options...)}
 	if err := p.create(); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (m *machine) try(name string, options ...option) (*pod, error) {
 }
 
 // run runs a sandbox, which may not fail.
-func (m *machine) run(name string, options ...option) *pod {
+func (m *testNode) run(name string, options ...option) *pod {
 	m.t.Helper()
 	p, err := m.try(name, options...)
 	m.must(err)
@@ -90,7 +90,7 @@ func (m *machine) run(name string, options ...option) *pod {
 }
 
 // keep remembers a pod, which is removed at the end if the test does not.
-func (m *machine) keep(p *pod) { m.pods[p.id], m.had[p.ip] = p, true }
+func (m *testNode) keep(p *pod) { m.pods[p.id], m.had[p.ip] = p, true }
 
 func (p *pod) status() (*api.PodSandboxStatusResponse, error) {
 	return ask(p.m.cri.PodSandboxStatus, &api.PodSandboxStatusRequest{PodSandboxId: p.id, Verbose: true})
@@ -159,7 +159,7 @@ func (p *pod) netns() (string, error) {
 }
 
 // in runs a function in a pod's network namespace, by its path on the node.
-func (m *machine) in(netns string, fn func() error) error {
+func (m *testNode) in(netns string, fn func() error) error {
 	f, err := os.Open(m.Path(netns))
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 func TestPodsReachEachOtherAndGetAddressesInENIOrder(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, "reach")
-	a, b := newMachine(r, "a", plan{limits: tiny, minPool: 6}), newMachine(r, "b", plan{limits: tiny})
+	a, b := newNode(r, "a", plan{limits: tiny, minPool: 6}), newNode(r, "b", plan{limits: tiny})
 	a.poolOf(6)                       // three ENIs are there to choose from
 	pods := a.runInENIOrder("pod", 5) // two ENIs are full then, the third one half
 	far := b.run("far")
@@ -21,7 +21,7 @@ func TestPodsReachEachOtherAndGetAddressesInENIOrder(t *testing.T) {
 func TestAContainerHasTheAddressOfItsPodAndReachesAnotherNodes(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, "container")
-	a, b := newMachine(r, "a", plan{limits: small}), newMachine(r, "b", plan{limits: small})
+	a, b := newNode(r, "a", plan{limits: small}), newNode(r, "b", plan{limits: small})
 	p, far := a.run("near"), b.run("far")
 	p.start("sleep", "1h")
 	far.start("httpd", "-f", "-p", "80", "-h", "/bin")
@@ -39,7 +39,7 @@ func TestAContainerHasTheAddressOfItsPodAndReachesAnotherNodes(t *testing.T) {
 func TestStopAndRemoveGiveTheAddressBackAndMayBeRepeated(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, "stop")
-	m := newMachine(r, "a", plan{limits: small})
+	m := newNode(r, "a", plan{limits: small})
 	p, other := m.run("web"), m.run("other")
 	for _, step := range []struct {
 		what string
@@ -61,7 +61,7 @@ func TestStopAndRemoveGiveTheAddressBackAndMayBeRepeated(t *testing.T) {
 }
 
 // stateOf returns the state of the pod's address in the pool.
-func (m *machine) stateOf(p *pod) string {
+func (m *testNode) stateOf(p *pod) string {
 	m.t.Helper()
 	pool, err := m.pool()
 	m.must(err)

@@ -28,7 +28,7 @@ func TestAHostPortIsReachableFromPodsAndFromTheInternet(t *testing.T) {
 func testHostPort(t *testing.T, region, source string) {
 	t.Parallel()
 	r := newRegion(t, region)
-	m, other := newMachine(r, "a", plan{limits: tiny}), newMachine(r, "b", plan{limits: small})
+	m, other := newNode(r, "a", plan{limits: tiny}), newNode(r, "b", plan{limits: small})
 	m.publish(m.conflistOf(source))
 	first := m.run("first")
 	m.run("second") // the first ENI is full
@@ -79,7 +79,7 @@ func TestABandwidthAnnotationIsAppliedAndGoesWithThePod(t *testing.T) {
 
 func testBandwidth(t *testing.T, region, source string) {
 	t.Parallel()
-	m := newMachine(newRegion(t, region), "a", plan{limits: small})
+	m := newNode(newRegion(t, region), "a", plan{limits: small})
 	m.publish(m.conflistOf(source))
 	p := m.run("slow", limited)
 	m.run("fast").reach(internet)

@@ -12,7 +12,7 @@ import (
 
 // networkReady returns nil if containerd says that pods can have a network, else the
 // reason that a kubelet shows.
-func (m *machine) networkReady() error {
+func (m *testNode) networkReady() error {
 	is, err := ask(m.cri.Status, &api.StatusRequest{})
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func (m *machine) networkReady() error {
 
 // publish puts a network configuration in place and waits until containerd, which
 // notices by itself, has it.
-func (m *machine) publish(conflist string) {
+func (m *testNode) publish(conflist string) {
 	m.t.Helper()
 	m.write(conflistPath, conflist)
 	eventually(m.t, "containerd has the network configuration", func() error {
@@ -51,13 +51,13 @@ func (m *machine) publish(conflist string) {
 }
 
 // waitNetwork waits until the network is ready.
-func (m *machine) waitNetwork() {
+func (m *testNode) waitNetwork() {
 	m.t.Helper()
 	eventually(m.t, "the network of node "+m.Name, m.networkReady)
 }
 
 // asksStatus tells whether containerd calls STATUS, which it does since 2.0.
-func (m *machine) asksStatus() bool {
+func (m *testNode) asksStatus() bool {
 	m.t.Helper()
 	v, err := ask(m.cri.Version, &api.VersionRequest{})
 	m.must(err)
@@ -66,7 +66,7 @@ func (m *machine) asksStatus() bool {
 
 // cnitool runs the plugins of the configuration as a runtime does that knows the newest
 // version of the protocol.
-func (m *machine) cnitool(args ...string) (string, error) {
+func (m *testNode) cnitool(args ...string) (string, error) {
 	bin, err := programs()
 	m.must(err)
 	return m.Try(append([]string{"env", "NETCONFPATH=/etc/cni/net.d", "CNI_PATH=/opt/cni/bin", bin.reference + "/cnitool"}, args...)...)
@@ -74,7 +74,7 @@ func (m *machine) cnitool(args ...string) (string, error) {
 
 func TestTheNetworkIsReadyOnceItsConfigurationAndAPoolAreThere(t *testing.T) {
 	t.Parallel()
-	m := newBareMachine(newRegion(t, "ready"), "a", plan{limits: small})
+	m := newBareNode(newRegion(t, "ready"), "a", plan{limits: small})
 	m.leavesNothing()
 	if err := m.networkReady(); err == nil || !strings.Contains(err.Error(), "cni plugin not initialized") {
 		t.Errorf("without a configuration: %v", err)

@@ -24,7 +24,7 @@ done
 for file in /proc/sys/net/ipv4/conf/*/rp_filter /proc/sys/net/ipv4/conf/*/forwarding /proc/sys/net/ipv4/ip_forward; do echo 0 >$file; done`
 
 // reboot ends all that runs on the node and starts containerd again, without an agent.
-func (m *machine) reboot() {
+func (m *testNode) reboot() {
 	m.t.Helper()
 	m.Reboot()
 	eventually(m.t, "the pods' links are gone", func() error {
@@ -46,7 +46,7 @@ func TestAfterARebootAllAddressesAreFreeAgainAndNoneIsHandedOutTwice(t *testing.
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRegion(t, "reboot-"+name)
-			m := newMachine(r, "a", plan{limits: tiny, cache: c.cache})
+			m := newNode(r, "a", plan{limits: tiny, cache: c.cache})
 			old := []*pod{m.run("old0"), m.run("old1", onPort(8080)), m.run("old2")}
 			boot := m.Run("cat", "/proc/sys/kernel/random/boot_id")
 			m.reboot()
@@ -81,7 +81,7 @@ func TestAfterARebootAllAddressesAreFreeAgainAndNoneIsHandedOutTwice(t *testing.
 // runInENIOrder runs pods one after the other and wants each to have an address of
 // the first ENI with a free one, where two fill an ENI. Of two that are made at once, the
 // one that is ready first is first.
-func (m *machine) runInENIOrder(name string, n int) (pods []*pod) {
+func (m *testNode) runInENIOrder(name string, n int) (pods []*pod) {
 	m.t.Helper()
 	r, err := m.pool()
 	m.must(err)

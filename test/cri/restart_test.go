@@ -10,14 +10,14 @@ import (
 
 func TestSandboxesOutliveARestartOfContainerd(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*machine){
-		"stopped": func(m *machine) { m.Containerd.Stop() },
-		"killed":  func(m *machine) { m.Containerd.Kill() },
+	for name, end := range map[string]func(*testNode){
+		"stopped": func(m *testNode) { m.Containerd.Stop() },
+		"killed":  func(m *testNode) { m.Containerd.Kill() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRegion(t, "restart-"+name)
-			m := newMachine(r, "a", plan{limits: small})
+			m := newNode(r, "a", plan{limits: small})
 			p, q := m.run("web"), m.run("db", onPort(8080))
 			netns, err := p.netns()
 			m.must(err)
@@ -57,14 +57,14 @@ done`, p.id))
 
 // removeCgroups removes those of a container without processes that lost its shim:
 // containerd 2.2 forgets them.
-func (m *machine) removeCgroups(container string) {
+func (m *testNode) removeCgroups(container string) {
 	m.t.Helper()
 	m.Run("sh", "-c", "find /sys/fs/cgroup -depth -type d -path '*/"+container+"*' -exec rmdir {} +")
 }
 
 func TestASandboxWhoseShimWasKilledIsCleanedByItsStop(t *testing.T) {
 	t.Parallel()
-	m := newMachine(newRegion(t, "shim"), "a", plan{limits: small})
+	m := newNode(newRegion(t, "shim"), "a", plan{limits: small})
 	p, other := m.run("web", onPort(8080)), m.run("other")
 	p.start("sleep", "1h")
 	p.killShim()

@@ -30,7 +30,7 @@ true`
 )
 
 // traces returns them as sorted text.
-func (m *machine) traces(words string) string {
+func (m *testNode) traces(words string) string {
 	m.t.Helper()
 	out := m.Run("sh", "-c", strings.ReplaceAll(words, "%CACHE%", m.cachePath()))
 	return strings.Join(slices.Sorted(strings.Lines(out)), "")
@@ -41,7 +41,7 @@ func (m *machine) traces(words string) string {
 const addressWords = `ip rule; ip route show table all; ip neigh; nft list ruleset | sed "/^table inet enipool /,/^}/d"`
 
 // mentions returns the lines that have an address that was a pod's.
-func (m *machine) mentions() string {
+func (m *testNode) mentions() string {
 	m.t.Helper()
 	var found strings.Builder
 	for line := range strings.Lines(m.Run("sh", "-c", addressWords)) {
@@ -57,7 +57,7 @@ func (m *machine) mentions() string {
 }
 
 // nothingLeft waits until a node without pods looks as if there had never been any.
-func (m *machine) nothingLeft() {
+func (m *testNode) nothingLeft() {
 	m.t.Helper()
 	eventually(m.t, "node "+m.Name+" is without traces of pods", func() error {
 		for words, before := range m.before {
@@ -77,14 +77,14 @@ func (m *machine) nothingLeft() {
 	})
 }
 
-// leavesNothing has the machine looked at when the test is over.
-func (m *machine) leavesNothing() {
+// leavesNothing has the node looked at when the test is over.
+func (m *testNode) leavesNothing() {
 	m.before = map[string]string{networkTraces: m.traces(networkTraces), runtimeTraces: m.traces(runtimeTraces)}
 	m.t.Cleanup(m.end)
 }
 
 // end removes the pods that are left, and looks for what they leave.
-func (m *machine) end() {
+func (m *testNode) end() {
 	m.t.Helper()
 	if m.t.Failed() {
 		return // what is left then is of no interest
@@ -97,9 +97,9 @@ func (m *machine) end() {
 	m.nothingLeft()
 }
 
-// close lets go of a machine whose test is over. Of a failed one it shows what the
+// close lets go of a node whose test is over. Of a failed one it shows what the
 // plugin said.
-func (m *machine) close() {
+func (m *testNode) close() {
 	m.conn.Close()
 	if log, err := m.Try("tail", "-n", "40", "/var/log/enipool.log"); m.t.Failed() && err == nil {
 		m.t.Logf("the plugin said on node %s:\n%s", m.Name, log)

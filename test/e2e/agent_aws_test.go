@@ -145,9 +145,9 @@ func TestAnAddressOutsideOfItsSubnetIsLeftOut(t *testing.T) {
 	if _, body, err := s.get("/metrics"); err != nil || !strings.Contains(body, "\nenipool_quarantined 1\n") {
 		t.Errorf("metrics: %v\n%s", err, body)
 	}
-	book, err := s.view()
+	cached, err := s.view()
 	s.must(err)
-	for _, a := range book.Addresses {
+	for _, a := range cached.Addresses {
 		if !subnetA.V4.Contains(a.Addr) {
 			t.Errorf("the cache has %s", a.Addr)
 		}

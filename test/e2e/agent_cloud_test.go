@@ -34,11 +34,11 @@ func TestWhatTheCloudTookAwayIsNotGivenOut(t *testing.T) {
 	}
 	s.del("a")
 	s.eventually("they are gone from the cache", func() error {
-		book, err := s.view()
+		cached, err := s.view()
 		if err != nil {
 			return err
 		}
-		for _, a := range book.Addresses {
+		for _, a := range cached.Addresses {
 			if a.Addr == used || a.Addr == free {
 				return fmt.Errorf("%s is %s", a.Addr, a.State)
 			}
@@ -71,8 +71,8 @@ func TestAnENIThatIsDetachedHarmsNoOther(t *testing.T) {
 	s.reach(internet4, "a", "b", "d")
 	s.del("c")
 	s.eventually("it is in neither cache nor cloud", func() error {
-		book, err := s.view()
-		if err == nil && slices.ContainsFunc(book.ENIs, func(e eni.Interface) bool { return e.ID == nics[1].ID }) {
+		cached, err := s.view()
+		if err == nil && slices.ContainsFunc(cached.ENIs, func(e eni.Interface) bool { return e.ID == nics[1].ID }) {
 			err = errors.New("it is in the cache")
 		}
 		for _, n := range s.account.Snapshot().Nodes["n"] {
@@ -99,9 +99,9 @@ func TestAnENIsLinkMayGetAnotherName(t *testing.T) {
 	s.poolOf(4)
 	s.node.Run(t, "sh", "-c", "ip link set eth1 down; ip link set eth1 name ens9; ip link set ens9 up")
 	s.eventually("its new name in the cache", func() error {
-		book, err := s.view()
-		if err == nil && book.ENIs[1].Device != "ens9" {
-			err = errors.New(book.ENIs[1].Device)
+		cached, err := s.view()
+		if err == nil && cached.ENIs[1].Device != "ens9" {
+			err = errors.New(cached.ENIs[1].Device)
 		}
 		return err
 	})

@@ -302,9 +302,9 @@ func TestUninstallingTakesTheFastPathOfAStoppedAgentAway(t *testing.T) {
 		t.Helper()
 		at := filepath.Join(root, s.cache.Path) // where a container sees it
 		s.must(os.MkdirAll(filepath.Dir(at), 0o700))
-		book, err := os.ReadFile(s.cache.Path)
+		cached, err := os.ReadFile(s.cache.Path)
 		s.must(err)
-		s.must(os.WriteFile(at, book, 0o600))
+		s.must(os.WriteFile(at, cached, 0o600))
 		cmd := s.command(program, "uninstall", "--config", s.confPath(), "--root", root)
 		var out []byte
 		_ = s.node.Do(func() (err error) { out, err = cmd.CombinedOutput(); return err })

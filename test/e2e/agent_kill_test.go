@@ -141,9 +141,9 @@ func TestKilledWhileItDeletesAnENITheNextAgentEndsIt(t *testing.T) {
 			s.must(s.addAll([]string{"c", "d"}, 10*time.Second))
 			s.reach(internet4, "a", "b", "c", "d")
 			s.eventually("the cloud has what the cache has", func() error {
-				book, err := s.view()
-				if made, _ := s.attached(); err == nil && made != len(book.ENIs) {
-					err = fmt.Errorf("%d ENIs in the cloud, the cache has %v", made, book.ENIs)
+				cached, err := s.view()
+				if made, _ := s.attached(); err == nil && made != len(cached.ENIs) {
+					err = fmt.Errorf("%d ENIs in the cloud, the cache has %v", made, cached.ENIs)
 				}
 				return err
 			})

@@ -33,16 +33,16 @@ func (k *kills) wrong(least, most int) error {
 	if c.Total < least || c.Total > most || c.Used != used || c.Free != c.Total-used {
 		return fmt.Errorf("the pool is %+v", c)
 	}
-	book, err := k.view()
+	cached, err := k.view()
 	if err != nil {
 		return err
 	}
 	inCache, inCloud := map[netip.Addr]string{}, map[netip.Addr]string{}
-	for _, e := range book.ENIs {
+	for _, e := range cached.ENIs {
 		inCache[e.V4.Primary.Addr()] = e.ID
 	}
-	for _, a := range book.Addresses {
-		inCache[a.Addr] = book.ENIs[slices.IndexFunc(book.ENIs, func(e eni.Interface) bool { return e.Index == a.ENI })].ID
+	for _, a := range cached.Addresses {
+		inCache[a.Addr] = cached.ENIs[slices.IndexFunc(cached.ENIs, func(e eni.Interface) bool { return e.Index == a.ENI })].ID
 	}
 	snapshot := k.account.Snapshot() // one moment later, when there may be something new
 	for addr, id := range snapshot.Owners {

@@ -18,9 +18,9 @@ import (
 func (s *site) coolDown(d time.Duration) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("a cool-down of %s in the cache", d), func() error {
-		book, err := s.view()
-		if err == nil && book.Settings.CoolDown != d {
-			err = fmt.Errorf("it is %s", book.Settings.CoolDown)
+		cached, err := s.view()
+		if err == nil && cached.Settings.CoolDown != d {
+			err = fmt.Errorf("it is %s", cached.Settings.CoolDown)
 		}
 		return err
 	})
@@ -128,8 +128,8 @@ func TestAReloadThatChangesRoutingDoesNotDisturbPods(t *testing.T) {
 		t.Helper()
 		s.configure("pool.batch: 2", "routing: "+want.String())
 		s.eventually("routing "+want.String(), func() error {
-			book, err := s.view()
-			if err == nil && book.Settings.Routing != want {
+			cached, err := s.view()
+			if err == nil && cached.Settings.Routing != want {
 				err = errors.New("not in the cache")
 			}
 			if text := s.kernel(); err == nil && (!strings.Contains(text, with) || strings.Contains(text, without)) {

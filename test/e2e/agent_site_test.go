@@ -212,21 +212,21 @@ func (s *site) eventually(what string, done func() error) {
 
 // view returns the node cache, or why it can't be read.
 func (s *site) view() (*ipam.State, error) {
-	var book *ipam.State
-	err := s.cache.View(context.Background(), func(b *ipam.State) error { book = b.Clone(); return nil })
-	return book, err
+	var cached *ipam.State
+	err := s.cache.View(context.Background(), func(b *ipam.State) error { cached = b.Clone(); return nil })
+	return cached, err
 }
 
 // count returns how many addresses the pool has in which states.
 func (s *site) count() (ipam.Count, error) {
-	book, err := s.view()
+	cached, err := s.view()
 	if err != nil {
 		return ipam.Count{}, err
 	}
-	if len(book.Damaged) > 0 {
-		return ipam.Count{}, fmt.Errorf("damaged: %v", book.Damaged)
+	if len(cached.Damaged) > 0 {
+		return ipam.Count{}, fmt.Errorf("damaged: %v", cached.Damaged)
 	}
-	return book.Count(nodecache.SinceBoot(), nil), nil
+	return cached.Count(nodecache.SinceBoot(), nil), nil
 }
 
 // poolOf waits until the pool has so many addresses, none of them on its way back.
@@ -243,15 +243,15 @@ func (s *site) poolOf(n int) {
 
 // owners returns who has which address, as the pod's name and its key.
 func (s *site) owners() (map[netip.Addr]string, error) {
-	book, err := s.view()
-	if err == nil && len(book.Damaged) > 0 {
-		err = fmt.Errorf("damaged: %v", book.Damaged)
+	cached, err := s.view()
+	if err == nil && len(cached.Damaged) > 0 {
+		err = fmt.Errorf("damaged: %v", cached.Damaged)
 	}
 	if err != nil {
 		return nil, err
 	}
 	list := map[netip.Addr]string{}
-	for _, a := range book.Used() {
+	for _, a := range cached.Used() {
 		list[a.Addr] = a.Owner.PodName() + " " + a.Owner.Key.String()
 	}
 	return list, nil
@@ -275,15 +275,15 @@ func (s *site) end() {
 	if s.agent != nil {
 		s.agent.terminate()
 	}
-	book, err := s.view()
+	cached, err := s.view()
 	if errors.Is(err, nodecache.ErrMissing) || nodecache.Unusable(err) && s.t.Failed() {
 		return
 	}
 	s.must(err)
-	if err := book.Check(); err != nil {
-		s.t.Errorf("the book contradicts itself: %v", err)
+	if err := cached.Check(); err != nil {
+		s.t.Errorf("the cache contradicts itself: %v", err)
 	}
-	for _, a := range book.Used() {
+	for _, a := range cached.Used() {
 		s.t.Errorf("still used: %s by %s", a.Addr, a.Owner.Key)
 	}
 	for line := range strings.Lines(s.node.Run(s.t, "ip", "-br", "link")) {

@@ -17,10 +17,10 @@ func TestTheAgentOnceMakesTheNodeRightAndPodsReachTheWorld(t *testing.T) {
 		t.Fatalf("exit %d\n%s", code, said)
 	}
 	s.poolOf(16)
-	book, err := s.view()
+	cached, err := s.view()
 	s.must(err)
-	if len(book.ENIs) != 1 || book.ENIs[0].Index != 0 || book.ENIs[0].Device != "eth0" {
-		t.Errorf("ENIs %+v, want the node's own", book.ENIs)
+	if len(cached.ENIs) != 1 || cached.ENIs[0].Index != 0 || cached.ENIs[0].Device != "eth0" {
+		t.Errorf("ENIs %+v, want the node's own", cached.ENIs)
 	}
 	if rules := s.node.Run(t, "ip", "rule"); !strings.Contains(rules, "512:\tfrom all lookup 100") {
 		t.Errorf("rules:\n%s", rules)

@@ -38,12 +38,12 @@ func TestPodsOnAnAgentsENIsReachEverybody(t *testing.T) {
 			ids := names("pod", 5) // on three ENIs
 			s.must(s.addAll(ids, 10*time.Second))
 			s.poolOf(6 * families)
-			book, err := s.view()
+			cached, err := s.view()
 			s.must(err)
-			for _, a := range book.Used() {
+			for _, a := range cached.Used() {
 				s.reach(a.Addr.String(), ids...)
 			}
-			for _, f := range book.Settings.Families {
+			for _, f := range cached.Settings.Families {
 				if f == eni.IPv6 {
 					s.reach(internet6, ids...)
 				} else {

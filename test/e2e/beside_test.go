@@ -154,12 +154,12 @@ func TestBesideLivePodsOfAnotherPlugin(t *testing.T) {
 // holds returns an error unless the pool calls the addresses of the pods held, and no
 // others.
 func (s *site) holds(pods ...*foreignPod) error {
-	book, err := s.view()
+	cached, err := s.view()
 	if err != nil {
 		return err
 	}
 	held := map[string]bool{}
-	for _, a := range book.HeldAddresses() {
+	for _, a := range cached.HeldAddresses() {
 		held[a.Addr.String()] = true
 	}
 	want := map[string]bool{}

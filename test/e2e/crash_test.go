@@ -322,10 +322,10 @@ func TestAfterARebootNothingOfTheOldBootIsServed(t *testing.T) {
 			t.Errorf("STATUS: %+v, want code 50", e)
 		}
 		n.mustRun(call{command: "DEL", id: "old", conf: n.conf("1.0.0")})
-		// The agent makes a new book, in which nobody has anything.
+		// The agent makes a new cache, in which nobody has anything.
 		err := n.Cache.Replace(t.Context(), func(old *ipam.State, err error) (*ipam.State, error) {
 			if old != nil || err == nil {
-				t.Errorf("the old boot's book was offered: %v", err)
+				t.Errorf("the old boot's cache was offered: %v", err)
 			}
 			return &ipam.State{Settings: ipam.Settings{MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4}}}, nil
 		})
@@ -334,7 +334,7 @@ func TestAfterARebootNothingOfTheOldBootIsServed(t *testing.T) {
 		}
 		n.nothingLeft()
 	})
-	// Back in the first boot that new book is the stranger.
+	// Back in the first boot that new cache is the stranger.
 	if err := os.Remove(n.Cache.Path); err != nil {
 		t.Fatal(err)
 	}

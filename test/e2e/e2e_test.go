@@ -89,21 +89,21 @@ func newNode(t testing.TB, s ipam.Settings, perENI ...int) *node {
 	if s.Families == nil {
 		s.Families = []eni.Family{eni.IPv4}
 	}
-	book := &ipam.State{Settings: s}
+	cached := &ipam.State{Settings: s}
 	for i, count := range perENI {
 		dev := fmt.Sprintf("eth%d", i)
 		nettest.Run(t, "ip", "link", "add", dev, "type", "veth", "peer", "name", dev+"-far")
 		nettest.Run(t, "ip", "link", "set", dev, "up")
 		t.Cleanup(func() { nettest.Run(t, "ip", "link", "del", dev) })
-		book.ENIs = append(book.ENIs, eni.Interface{ID: "eni-" + dev, Index: i, Device: dev, MTU: 1500, V4: eni.Net{
+		cached.ENIs = append(cached.ENIs, eni.Interface{ID: "eni-" + dev, Index: i, Device: dev, MTU: 1500, V4: eni.Net{
 			Primary: netip.MustParsePrefix(fmt.Sprintf("10.0.%d.2/24", i)), Gateway: netip.MustParseAddr(fmt.Sprintf("10.0.%d.1", i))}})
 		addr := netip.MustParseAddr(fmt.Sprintf("10.0.%d.10", i))
 		for range count {
-			book.Addresses = append(book.Addresses, eni.Address{Addr: addr, ENI: i})
+			cached.Addresses = append(cached.Addresses, eni.Address{Addr: addr, ENI: i})
 			addr = addr.Next()
 		}
 	}
-	err := n.Cache.Replace(t.Context(), func(*ipam.State, error) (*ipam.State, error) { return book, nil })
+	err := n.Cache.Replace(t.Context(), func(*ipam.State, error) (*ipam.State, error) { return cached, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func (n *node) leftovers() string {
 	}
 	n.view(func(s *ipam.State) {
 		if err := s.Check(); err != nil {
-			wrong = append(wrong, "the book contradicts itself: "+err.Error())
+			wrong = append(wrong, "the cache contradicts itself: "+err.Error())
 		}
 		for _, a := range s.Used() {
 			wrong = append(wrong, fmt.Sprintf("still used: %s by %s", a.Addr, a.Owner.Key))

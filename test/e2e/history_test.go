@@ -221,16 +221,16 @@ func (c *chronicle) isBroken(err error) {
 // look notes who has which address.
 func (c *chronicle) look(process int) {
 	call := history.Call{Process: process, Kind: history.Look, Owners: map[netip.Addr]string{}, Begin: nodecache.SinceBoot()}
-	book, err := c.s.view()
+	cached, err := c.s.view()
 	call.End = nodecache.SinceBoot()
-	if err == nil && len(book.Damaged) > 0 {
-		err = fmt.Errorf("damaged: %v", book.Damaged)
+	if err == nil && len(cached.Damaged) > 0 {
+		err = fmt.Errorf("damaged: %v", cached.Damaged)
 	}
 	if err != nil {
 		c.isBroken(fmt.Errorf("look into the node cache: %w", err))
 		return
 	}
-	for _, a := range book.Used() {
+	for _, a := range cached.Used() {
 		call.Owners[a.Addr] = a.Owner.Container
 	}
 	c.record(call, "look")

@@ -62,11 +62,11 @@ func TestAnENIWhoseLinkVanishesIsToldAndServesAgainWhenItIsBack(t *testing.T) {
 // eniOf returns the link of the ENI that the pod's address is on.
 func (s *site) eniOf(id string) string {
 	s.t.Helper()
-	book, err := s.view()
+	cached, err := s.view()
 	s.must(err)
-	for _, a := range book.Used() {
+	for _, a := range cached.Used() {
 		if a.Addr.String() == s.address(id, false) {
-			nic, _ := book.Interface(a.ENI)
+			nic, _ := cached.Interface(a.ENI)
 			return nic.Device
 		}
 	}

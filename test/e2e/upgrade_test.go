@@ -108,13 +108,13 @@ func (d *drill) talk() {
 // is not the pod's.
 func (d *drill) nodePorts() {
 	d.t.Helper()
-	book, err := d.view()
+	cached, err := d.view()
 	d.must(err)
 	for i, id := range []string{"far3", "near3"} {
-		nodeIP, podIP, port := book.ENIs[i].V4.Primary.Addr(), d.address(id, false), fmt.Sprint(30001+i)
+		nodeIP, podIP, port := cached.ENIs[i].V4.Primary.Addr(), d.address(id, false), fmt.Sprint(30001+i)
 		d.node.Run(d.t, "nft", "add table ip kube; add chain ip kube pre { type nat hook prerouting priority dstnat; };"+
 			"add rule ip kube pre ip daddr "+nodeIP.String()+" tcp dport "+port+" dnat to "+podIP+":80")
-		d.flows.connect("the internet to "+id+" by a NodePort of "+book.ENIs[i].Device, d.far, nodeIP.String()+":"+port, d.pods[id], "0.0.0.0:80")
+		d.flows.connect("the internet to "+id+" by a NodePort of "+cached.ENIs[i].Device, d.far, nodeIP.String()+":"+port, d.pods[id], "0.0.0.0:80")
 	}
 }
 
@@ -169,10 +169,10 @@ func (d *drill) portOpen(state string) {
 	if d.asks["port"] == "" {
 		return
 	}
-	book, err := d.view()
+	cached, err := d.view()
 	d.must(err)
-	for _, nic := range book.ENIs {
-		if nic.Index > 0 && !slices.ContainsFunc(book.Used(), func(a eni.Address) bool { return a.ENI == nic.Index }) {
+	for _, nic := range cached.ENIs {
+		if nic.Index > 0 && !slices.ContainsFunc(cached.Used(), func(a eni.Address) bool { return a.ENI == nic.Index }) {
 			continue
 		}
 		to := nic.V4.Primary.Addr().String() + ":" + hostPort

@@ -163,9 +163,9 @@ var (
 	// inSeconds are those of scale.State's fields that are seconds since boot.
 	inSeconds = map[string]bool{"Now": true, "LastOver": true, "LastRelease": true}
 	// human are fields that are said to people, or are known from elsewhere.
-	human = map[string]bool{"status": true, "said": true, "causes": true, "blockers": true, "book": true, "known": true, "quarantined": true, "Reason": true, "reason": true,
+	human = map[string]bool{"status": true, "said": true, "causes": true, "targetCauses": true, "cached": true, "known": true, "quarantined": true, "Reason": true, "reason": true,
 		"MAC": true, "steps": true, "o": true, "err": true, "fights": true, "Health": true, "Container": true, "Pod": true, "Netns": true, "planned": true,
-		"Asked": true, "Created": true, "asked": true, "lines": true, "bookErr": true, "earlierNotes": true}
+		"Asked": true, "Created": true, "asked": true, "lines": true, "cacheErr": true, "earlierNotes": true}
 )
 
 func (d *digest) any(x any) { d.value(reflect.ValueOf(x)) }

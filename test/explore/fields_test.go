@@ -86,8 +86,8 @@ func TestTheDigestLeavesOutNothingElse(t *testing.T) {
 	want := strings.Fields(`
 		agent.Agent.fights agent.Agent.status agent.Agent.steps
 		agent.backoff.err agent.create.Reason agent.memory.Health agent.memory.earlierNotes
-		agent.news.said agent.outlook.blockers agent.outlook.causes agent.outlook.known agent.outlook.planned
-		agent.reading.book agent.reading.bookErr agent.reading.lines agent.view.known
+		agent.news.said agent.outlook.causes agent.outlook.known agent.outlook.planned agent.outlook.targetCauses
+		agent.reading.cacheErr agent.reading.cached agent.reading.lines agent.view.known
 		cloud.Interface.Created cloud.Interface.MAC driver.Interface.Created driver.Interface.MAC driver.Mark.Asked
 		engine.Node.known engine.Node.o engine.Node.quarantined engine.Node.said engine.intent.asked
 		eni.Key.Container eni.Owner.Netns eni.Owner.Pod scale.Decision.Reason`)

@@ -213,21 +213,21 @@ func TestANewENIIsMadeAsTheOptionsSay(t *testing.T) {
 func TestATokenWhoseENIWasDeletedMakesAnother(t *testing.T) {
 	s := newSite(t, kind{})
 	c, _ := s.open(t, "i-1", engine.Options{})
-	wish := cloud.Create{Token: "again", Subnet: "subnet-a", V4: 2}
+	request := cloud.Create{Token: "again", Subnet: "subnet-a", V4: 2}
 	s.Endpoint.FailNext("AttachNetworkInterface", sim.Fault{Err: &sim.Error{Reason: sim.AttachmentLimit}})
-	if _, err := c.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrLimit) {
+	if _, err := c.CreateInterface(t.Context(), request); !errors.Is(err, cloud.ErrLimit) {
 		t.Fatal(err)
 	}
 	if list, err := c.Interfaces(t.Context()); err != nil || len(list) != 1 {
 		t.Fatalf("left over: %+v, %v", list, err)
 	}
 	restarted, _ := s.open(t, "i-1", engine.Options{})
-	if _, err := restarted.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
+	if _, err := restarted.CreateInterface(t.Context(), request); !errors.Is(err, cloud.ErrUnknown) {
 		t.Fatal(err)
 	}
 	restarted.clock.Set(3 * time.Minute)
 	for _, agent := range []*node{restarted, c} {
-		i, err := agent.CreateInterface(t.Context(), wish)
+		i, err := agent.CreateInterface(t.Context(), request)
 		must(t, err)
 		if list, err := c.Interfaces(t.Context()); err != nil || len(list) != 2 || list[1].ID != i.ID {
 			t.Errorf("%+v, %v", list, err)
@@ -240,16 +240,16 @@ func TestATokenWhoseENIWasDeletedMakesAnother(t *testing.T) {
 // when the time of the tag is another.
 func TestAnENIOfAnEarlierProcessThatDescribesDontShowYetIsWaitedFor(t *testing.T) {
 	s := newSite(t, kind{account: sim.Options{Lag: 60 * time.Millisecond, Seed: 3}})
-	wish := cloud.Create{Token: "again", Subnet: "subnet-a", V4: 2}
+	request := cloud.Create{Token: "again", Subnet: "subnet-a", V4: 2}
 	for range 8 {
-		wish.Token += "."
+		request.Token += "."
 		before, _ := s.open(t, "i-1", engine.Options{})
 		s.Endpoint.FailNext("CreateNetworkInterface", sim.Fault{Answer: sim.Lost})
-		if _, err := before.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
+		if _, err := before.CreateInterface(t.Context(), request); !errors.Is(err, cloud.ErrUnknown) {
 			t.Fatal(err)
 		}
 		after, _ := s.open(t, "i-1", engine.Options{})
-		i, err := after.CreateInterface(t.Context(), wish)
+		i, err := after.CreateInterface(t.Context(), request)
 		must(t, err)
 		s.SetLag(0)
 		list, err := after.Interfaces(t.Context())
@@ -358,18 +358,18 @@ func TestLeakedENIsOfInstancesThatAreGoneAreSwept(t *testing.T) {
 	s := newSite(t, kind{})
 	_, err := s.AddInstance(sim.Instance{ID: "i-3", Type: testType.Name, Subnet: "subnet-a"})
 	must(t, err)
-	wish := cloud.Create{Token: "t", Subnet: "subnet-a", V4: 1}
+	request := cloud.Create{Token: "t", Subnet: "subnet-a", V4: 1}
 	ids := map[string]string{}
 	for _, of := range []struct{ instance, cluster string }{{"i-1", "blue"}, {"i-2", "blue"}, {"i-2", "red"}, {"i-3", "blue"}} {
 		c, _ := s.open(t, of.instance, engine.Options{Cluster: of.cluster})
-		wish.Token = of.instance + of.cluster
+		request.Token = of.instance + of.cluster
 		s.Endpoint.FailNext("AttachNetworkInterface", sim.Fault{Err: &sim.Error{Reason: sim.Unavailable}})
-		if _, err := c.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
+		if _, err := c.CreateInterface(t.Context(), request); !errors.Is(err, cloud.ErrUnknown) {
 			t.Fatal(err)
 		}
 		list, err := c.Interfaces(t.Context())
 		must(t, err)
-		ids[wish.Token] = list[len(list)-1].ID
+		ids[request.Token] = list[len(list)-1].ID
 	}
 	c, _ := s.open(t, "i-1", engine.Options{Cluster: "blue"})
 	sweep := func(age time.Duration, want ...string) {

@@ -113,8 +113,8 @@ func TestENIsThatAreAttachedNowhereAreAskedForWhereThereMayBeAny(t *testing.T) {
 		s.asks(t, what, map[string]int{describeENIs: n}, look)
 	}
 	asks("a second look", 1)
-	wish := cloud.Create{Token: "a", Subnet: "subnet-a", V4: 2}
-	i, err := c.CreateInterface(t.Context(), wish)
+	request := cloud.Create{Token: "a", Subnet: "subnet-a", V4: 2}
+	i, err := c.CreateInterface(t.Context(), request)
 	must(t, err)
 	asks("with an ENI of the node's", 1)
 	must(t, s.detach(i.ID))
@@ -123,12 +123,12 @@ func TestENIsThatAreAttachedNowhereAreAskedForWhereThereMayBeAny(t *testing.T) {
 	must(t, c.DeleteInterface(t.Context(), i.ID))
 	asks("when it is deleted", 1)
 	s.Endpoint.FailNext("CreateNetworkInterface", sim.Fault{Answer: sim.Lost})
-	wish.Token = "b"
-	if _, err := c.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
+	request.Token = "b"
+	if _, err := c.CreateInterface(t.Context(), request); !errors.Is(err, cloud.ErrUnknown) {
 		t.Fatal(err)
 	}
 	asks("after a creation of unknown outcome", 2)
-	last, err := c.CreateInterface(t.Context(), wish)
+	last, err := c.CreateInterface(t.Context(), request)
 	must(t, err)
 	asks("as long as something may come late", 2)
 	c.clock.Set(2 * time.Minute)
@@ -165,10 +165,10 @@ func TestADeviceIndexThatIsTakenUnawaresIsFoundOut(t *testing.T) {
 func TestAnENIThatDidNotShowWhenTheProcessBeganIsNotMadeTwice(t *testing.T) {
 	s, c, _ := lean(t)
 	before, _ := s.open(t, "i-1", engine.Options{})
-	wish := cloud.Create{Token: "a", Subnet: "subnet-a", V4: 2}
-	first, err := before.CreateInterface(t.Context(), wish)
+	request := cloud.Create{Token: "a", Subnet: "subnet-a", V4: 2}
+	first, err := before.CreateInterface(t.Context(), request)
 	must(t, err)
-	i, err := c.CreateInterface(t.Context(), wish)
+	i, err := c.CreateInterface(t.Context(), request)
 	if err != nil || i.ID != first.ID {
 		t.Errorf("%+v, %v; want %s", i, err, first.ID)
 	}
@@ -179,13 +179,13 @@ func TestACreationThatWasThrottledAtItsBeginningIsAsGoodAsNew(t *testing.T) {
 	s, c, _ := lean(t)
 	c.clock.Set(time.Minute) // what an earlier process did has shown by then
 	s.Endpoint.FailNext("CreateNetworkInterface", sim.Fault{Err: &sim.Error{Reason: sim.Throttled}})
-	wish := cloud.Create{Token: "a", Subnet: "subnet-a", V4: 2}
+	request := cloud.Create{Token: "a", Subnet: "subnet-a", V4: 2}
 	want := map[string]int{"CreateNetworkInterface": 2, "AttachNetworkInterface": 1, describeENIs: 1, "ModifyNetworkInterfaceAttribute": 1}
 	s.asks(t, "both tries", want, func() error {
-		if _, err := c.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrThrottled) {
+		if _, err := c.CreateInterface(t.Context(), request); !errors.Is(err, cloud.ErrThrottled) {
 			t.Fatal(err)
 		}
-		_, err := c.CreateInterface(t.Context(), wish)
+		_, err := c.CreateInterface(t.Context(), request)
 		return err
 	})
 }

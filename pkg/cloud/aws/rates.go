@@ -10,17 +10,17 @@ import (
 
 // The actions of EC2 that methods of the driver are made of.
 const (
-	actDescribe = "DescribeNetworkInterfaces"
-	actModify   = "ModifyNetworkInterfaceAttribute"
-	actDetach   = "DetachNetworkInterface"
-	actAttach   = "AttachNetworkInterface"
-	actCreate   = "CreateNetworkInterface"
-	actDelete   = "DeleteNetworkInterface"
-	actSubnets  = "DescribeSubnets"
-	actTypes    = "DescribeInstanceTypes"
-	actMachines = "DescribeInstances"
-	actAssign   = "AssignPrivateIpAddresses"
-	actUnassign = "UnassignPrivateIpAddresses"
+	actDescribe  = "DescribeNetworkInterfaces"
+	actModify    = "ModifyNetworkInterfaceAttribute"
+	actDetach    = "DetachNetworkInterface"
+	actAttach    = "AttachNetworkInterface"
+	actCreate    = "CreateNetworkInterface"
+	actDelete    = "DeleteNetworkInterface"
+	actSubnets   = "DescribeSubnets"
+	actTypes     = "DescribeInstanceTypes"
+	actInstances = "DescribeInstances"
+	actAssign    = "AssignPrivateIpAddresses"
+	actUnassign  = "UnassignPrivateIpAddresses"
 
 	actReserve   = "CreateSubnetCidrReservation"
 	actUnreserve = "DeleteSubnetCidrReservation"
@@ -32,7 +32,7 @@ const (
 // those for IPv4.
 func methodActions() map[string][]string {
 	return map[string][]string{
-		"Shape": {actTypes}, "Shapes": {actTypes}, "Alive": {actMachines}, "Subnets": {actSubnets}, driver.SubnetsBoth: {actSubnets, actSubnets}, "Interfaces": {actDescribe}, "Page": {actDescribe},
+		"Shape": {actTypes}, "Shapes": {actTypes}, "Alive": {actInstances}, "Subnets": {actSubnets}, driver.SubnetsBoth: {actSubnets, actSubnets}, "Interfaces": {actDescribe}, "Page": {actDescribe},
 		"Create": {actCreate}, "Attach": {actAttach}, "Bind": {actModify}, "Detach": {actDetach}, "Delete": {actDelete},
 		"Assign": {actAssign}, "Unassign": {actUnassign}, "SetGroups": {actModify},
 		"Reserve": {actReserve}, "Unreserve": {actUnreserve}, "Reservations": {actReserved},
@@ -46,7 +46,7 @@ func accountBuckets() map[string]cloud.Bucket {
 	return map[string]cloud.Bucket{
 		actAssign: listed, actUnassign: listed, actCreate: listed, actDelete: listed, actModify: listed,
 		actAttach: other, actDetach: other, actReserve: other, actUnreserve: other,
-		actDescribe: reads, actSubnets: reads, actTypes: reads, actMachines: reads, actReserved: reads,
+		actDescribe: reads, actSubnets: reads, actTypes: reads, actInstances: reads, actReserved: reads,
 	}
 }
 

@@ -158,14 +158,14 @@ func TestAChangingCallIsMadeOnce(t *testing.T) {
 
 func TestACreationAfterARestartFindsWhatWasMade(t *testing.T) {
 	s, _, _ := big(t, engine.Options{})
-	wish := cloud.Create{Token: "restarted", Subnet: "sbn-a", V4: 14}
+	request := cloud.Create{Token: "restarted", Subnet: "sbn-a", V4: 14}
 	var first cloud.Interface
 	for n, action := range []string{"CreateEni", "AttachEniInstance", "BatchAddPrivateIp", ""} {
 		c, _ := s.open(t, "i-n1", engine.Options{Subnets: []string{"sbn-a"}}) // a process of its own
 		if action != "" {
 			s.Endpoint.FailNext(action, sim.Fault{Answer: sim.Lost})
 		}
-		i, err := c.CreateInterface(t.Context(), wish)
+		i, err := c.CreateInterface(t.Context(), request)
 		if (action == "") != (err == nil) {
 			t.Fatalf("attempt %d: %+v, %v", n, i, err)
 		}
@@ -181,19 +181,19 @@ func TestACreationAfterARestartFindsWhatWasMade(t *testing.T) {
 
 func TestATokenWhoseENIWasUndoneMakesANewOneAfterARestart(t *testing.T) {
 	s, c, _ := big(t, engine.Options{})
-	wish := cloud.Create{Token: "undone", Subnet: "sbn-a", V4: 3}
+	request := cloud.Create{Token: "undone", Subnet: "sbn-a", V4: 3}
 	must(t, s.LeaveFree("sbn-a", 1)) // for the primary alone
-	if _, err := c.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrSubnetFull) {
+	if _, err := c.CreateInterface(t.Context(), request); !errors.Is(err, cloud.ErrSubnetFull) {
 		t.Fatalf("in a full subnet: %v", err)
 	}
 	must(t, s.LeaveFree("sbn-a", 100))
 	clock := &cloudtest.Clock{}
 	again, _ := s.open(t, "i-n1", engine.Options{Subnets: []string{"sbn-a"}, Times: driver.Times{Settle: 20 * time.Millisecond}, Clock: clock})
-	if _, err := again.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
+	if _, err := again.CreateInterface(t.Context(), request); !errors.Is(err, cloud.ErrUnknown) {
 		t.Fatalf("it may be a describe that lags: %v", err)
 	}
 	clock.Set(3 * time.Minute)
-	i, err := again.CreateInterface(t.Context(), wish)
+	i, err := again.CreateInterface(t.Context(), request)
 	if err != nil || len(i.Addresses) != 3 {
 		t.Errorf("the same token again: %+v, %v", i, err)
 	}
@@ -201,13 +201,13 @@ func TestATokenWhoseENIWasUndoneMakesANewOneAfterARestart(t *testing.T) {
 
 func TestATokenWhoseENIWasUndoneMakesANewOneAtOnce(t *testing.T) {
 	s, c, _ := big(t, engine.Options{})
-	wish := cloud.Create{Token: "undone", Subnet: "sbn-a", V4: 3}
+	request := cloud.Create{Token: "undone", Subnet: "sbn-a", V4: 3}
 	must(t, s.LeaveFree("sbn-a", 1))
-	if _, err := c.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrSubnetFull) {
+	if _, err := c.CreateInterface(t.Context(), request); !errors.Is(err, cloud.ErrSubnetFull) {
 		t.Fatalf("in a full subnet: %v", err)
 	}
 	must(t, s.LeaveFree("sbn-a", 100))
-	_, err := c.CreateInterface(t.Context(), wish)
+	_, err := c.CreateInterface(t.Context(), request)
 	if calls := s.Calls()["CreateEni"]; err != nil || calls != 2 {
 		t.Errorf("%v after %d creations", err, calls)
 	}
@@ -216,12 +216,12 @@ func TestATokenWhoseENIWasUndoneMakesANewOneAtOnce(t *testing.T) {
 func TestAFailureAfterTheFirstAddressesIsNoSuccess(t *testing.T) {
 	for _, fault := range []sim.Fault{{Answer: sim.Lost}, {Err: &sim.Error{Reason: sim.Throttled}}} {
 		s, c, _ := big(t, engine.Options{})
-		wish := cloud.Create{Token: "t", Subnet: "sbn-a", V4: 12}
+		request := cloud.Create{Token: "t", Subnet: "sbn-a", V4: 12}
 		s.Endpoint.FailNext("BatchAddPrivateIp", sim.Fault{}, fault)
-		if _, err := c.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
+		if _, err := c.CreateInterface(t.Context(), request); !errors.Is(err, cloud.ErrUnknown) {
 			t.Errorf("the second batch fails: %v", err)
 		}
-		i, err := c.CreateInterface(t.Context(), wish)
+		i, err := c.CreateInterface(t.Context(), request)
 		if err != nil || len(i.Addresses) != 12 {
 			t.Errorf("the same again: %+v, %v", i, err)
 		}

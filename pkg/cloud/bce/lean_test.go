@@ -61,13 +61,13 @@ func TestALookAsksForOneListAfterTheFirst(t *testing.T) {
 	must(t, c.DeleteInterface(t.Context(), i.ID))
 	look(1, "when it is deleted")
 	s.Endpoint.FailNext("CreateEni", sim.Fault{Answer: sim.Lost})
-	wish := cloud.Create{Token: "u", Subnet: "sbn-a", V4: 1}
-	if _, err := c.CreateInterface(t.Context(), wish); err == nil {
+	request := cloud.Create{Token: "u", Subnet: "sbn-a", V4: 1}
+	if _, err := c.CreateInterface(t.Context(), request); err == nil {
 		t.Fatal("a lost answer is no error")
 	}
 	look(2, "after a creation of unknown outcome")
 	before := maps.Clone(s.Calls())
-	_, err = c.CreateInterface(t.Context(), wish)
+	_, err = c.CreateInterface(t.Context(), request)
 	must(t, err)
 	if got := s.asked(before); got["CreateEni"] != 0 || got["ListEni"] == 0 {
 		t.Errorf("the same creation again: %v", got)
@@ -104,11 +104,11 @@ func TestANewENIOfAnInstanceThatIsKnownTakesNoList(t *testing.T) {
 	}
 	s.Endpoint.FailNext("CreateEni", sim.Fault{Err: &sim.Error{Reason: sim.Throttled}})
 	before := maps.Clone(s.Calls())
-	wish := cloud.Create{Token: "d", Subnet: "sbn-a", V4: 2}
-	if _, err := c.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrThrottled) {
+	request := cloud.Create{Token: "d", Subnet: "sbn-a", V4: 2}
+	if _, err := c.CreateInterface(t.Context(), request); !errors.Is(err, cloud.ErrThrottled) {
 		t.Fatal(err)
 	}
-	_, err = c.CreateInterface(t.Context(), wish)
+	_, err = c.CreateInterface(t.Context(), request)
 	if got := s.asked(before); err != nil || got["ListEni"] != 0 {
 		t.Errorf("after one that was throttled: %v, %v", got, err)
 	}
@@ -122,13 +122,13 @@ func TestANewENIOfAnInstanceThatIsKnownTakesNoList(t *testing.T) {
 // An ENI that describes don't show yet when a process begins is found by its clientToken.
 func TestACreationAfterARestartThatSawNothingMakesNoSecondENI(t *testing.T) {
 	s, c, _ := big(t, engine.Options{})
-	wish := cloud.Create{Token: "t", Subnet: "sbn-a", V4: 2}
+	request := cloud.Create{Token: "t", Subnet: "sbn-a", V4: 2}
 	next, _ := s.open(t, "i-n1", engine.Options{Subnets: []string{"sbn-a", "sbn-b"}})
 	_, err := next.Interfaces(t.Context())
 	must(t, err)
-	first, err := c.CreateInterface(t.Context(), wish)
+	first, err := c.CreateInterface(t.Context(), request)
 	must(t, err)
-	again, err := next.CreateInterface(t.Context(), wish)
+	again, err := next.CreateInterface(t.Context(), request)
 	if err != nil || again.ID != first.ID {
 		t.Errorf("the next process made %+v, %v; want %s", again, err, first.ID)
 	}

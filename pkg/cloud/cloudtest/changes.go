@@ -183,11 +183,11 @@ func deletesWithAddresses(node *node) {
 
 func deletesUnattached(node *node) {
 	before := node.settledENIs()
-	wish := node.newCreate(1)
+	request := node.newCreate(1)
 	node.Inject("CreateInterface", LostAfterCreate)
-	_, err := node.Cloud.CreateInterface(node.ctx, wish)
+	_, err := node.Cloud.CreateInterface(node.ctx, request)
 	node.checkKind(err, cloud.ErrUnknown)
-	i, ok := node.byToken(wish.Token)
+	i, ok := node.byToken(request.Token)
 	if !ok {
 		node.Fatal("the ENI that was made is not shown")
 	}

@@ -31,14 +31,14 @@ var creates = []sentence{
 
 func makesAndAttaches(node *node) {
 	own := node.settledENIs()[0]
-	wish := node.newCreate(1)
-	i, err := node.Cloud.CreateInterface(node.ctx, wish)
+	request := node.newCreate(1)
+	i, err := node.Cloud.CreateInterface(node.ctx, request)
 	node.must(err)
 	if i.ID == "" || i.ID == own.ID || i.MAC == own.MAC || i.Index < 1 || i.Index >= node.limits.ENIs {
 		node.Errorf("the new ENI is %+v, the node's own %+v", i, own)
 	}
-	if !i.Ours || i.Token != wish.Token || i.Subnet != wish.Subnet {
-		node.Errorf("the ENI for %+v is %+v", wish, i)
+	if !i.Ours || i.Token != request.Token || i.Subnet != request.Subnet {
+		node.Errorf("the ENI for %+v is %+v", request, i)
 	}
 }
 
@@ -49,16 +49,16 @@ func podsCanUse(node *node) {
 
 func addressesAskedFor(node *node) {
 	for _, f := range node.has {
-		wish, want := node.newCreate(0), node.addressesIn(f, 3)
+		request, want := node.newCreate(0), node.addressesIn(f, 3)
 		if f == eni.IPv4 {
-			wish.V4 = want
+			request.V4 = want
 		} else {
-			wish.V6 = want
+			request.V6 = want
 		}
-		i, err := node.Cloud.CreateInterface(node.ctx, wish)
+		i, err := node.Cloud.CreateInterface(node.ctx, request)
 		node.must(err)
 		if len(i.Addresses) != want || countFamily(i, f) != want {
-			node.Errorf("the ENI for %+v has %v", wish, i.Addresses)
+			node.Errorf("the ENI for %+v has %v", request, i.Addresses)
 		}
 		node.inSubnet(i, node.findSubnet(node.first))
 		if node.spareENIs() < len(node.has) { // there is no room for one of each family
@@ -69,21 +69,21 @@ func addressesAskedFor(node *node) {
 
 func nothingWithoutSubnet(node *node) {
 	before := node.settledENIs()
-	wish := node.newCreate(1)
-	wish.Subnet = "subnet-of-nobody"
-	_, err := node.Cloud.CreateInterface(node.ctx, wish)
+	request := node.newCreate(1)
+	request.Subnet = "subnet-of-nobody"
+	_, err := node.Cloud.CreateInterface(node.ctx, request)
 	node.checkKind(err, cloud.ErrNotFound)
 	node.checkUnchanged(before)
 }
 
 func nothingBeyondLimit(node *node) {
 	before := node.settledENIs()
-	wish := node.newCreate(0)
-	wish.V4, wish.V6 = node.limits.PerENI(eni.IPv4)+1, 0
+	request := node.newCreate(0)
+	request.V4, request.V6 = node.limits.PerENI(eni.IPv4)+1, 0
 	if node.firstFamily() == eni.IPv6 {
-		wish.V4, wish.V6 = 0, node.limits.PerENI(eni.IPv6)+1
+		request.V4, request.V6 = 0, node.limits.PerENI(eni.IPv6)+1
 	}
-	_, err := node.Cloud.CreateInterface(node.ctx, wish)
+	_, err := node.Cloud.CreateInterface(node.ctx, request)
 	node.checkKind(err, cloud.ErrLimit)
 	node.checkUnchanged(before)
 }
@@ -119,11 +119,11 @@ func oneAtLeast(node *node) {
 }
 
 func oneTokenOneENI(node *node) {
-	wish := node.newCreate(2)
-	first, err := node.Cloud.CreateInterface(node.ctx, wish)
+	request := node.newCreate(2)
+	first, err := node.Cloud.CreateInterface(node.ctx, request)
 	node.must(err)
 	before := node.settledENIs()
-	second, err := node.Cloud.CreateInterface(node.ctx, wish)
+	second, err := node.Cloud.CreateInterface(node.ctx, request)
 	node.must(err)
 	if diff := diffENIs([]cloud.Interface{first}, []cloud.Interface{second}); diff != "" {
 		node.Errorf("the same token returned something else (-first +second):\n%s", diff)
@@ -139,11 +139,11 @@ func otherTokenOtherENI(node *node) {
 }
 
 func longToken(node *node) {
-	wish := node.newCreate(1)
-	wish.Token += strings.Repeat("x", 64-len(wish.Token))
-	_, err := node.Cloud.CreateInterface(node.ctx, wish)
+	request := node.newCreate(1)
+	request.Token += strings.Repeat("x", 64-len(request.Token))
+	_, err := node.Cloud.CreateInterface(node.ctx, request)
 	node.must(err)
-	if _, ok := node.byToken(wish.Token); !ok {
+	if _, ok := node.byToken(request.Token); !ok {
 		node.Error("the ENI is not shown with its token")
 	}
 }
@@ -152,13 +152,13 @@ func longToken(node *node) {
 func finishesAfter(at Failure) func(*node) {
 	return func(node *node) {
 		before := node.settledENIs()
-		wish := node.newCreate(2)
+		request := node.newCreate(2)
 		node.Inject("CreateInterface", at)
-		_, err := node.Cloud.CreateInterface(node.ctx, wish)
+		_, err := node.Cloud.CreateInterface(node.ctx, request)
 		node.checkKind(err, cloud.ErrUnknown)
-		i, err := node.Cloud.CreateInterface(node.ctx, wish)
+		i, err := node.Cloud.CreateInterface(node.ctx, request)
 		node.must(err)
-		if i.Index < 1 || len(i.Addresses) != wish.V4+wish.V6 || i.Token != wish.Token {
+		if i.Index < 1 || len(i.Addresses) != request.V4+request.V6 || i.Token != request.Token {
 			node.Errorf("the finished ENI is %+v", i)
 		}
 		node.checkUnchanged(append(before, i))
@@ -166,11 +166,11 @@ func finishesAfter(at Failure) func(*node) {
 }
 
 func attachesAgain(node *node) {
-	wish := node.newCreate(2)
-	i, err := node.Cloud.CreateInterface(node.ctx, wish)
+	request := node.newCreate(2)
+	i, err := node.Cloud.CreateInterface(node.ctx, request)
 	node.must(err)
 	node.Detach(i.ID)
-	again, err := node.Cloud.CreateInterface(node.ctx, wish)
+	again, err := node.Cloud.CreateInterface(node.ctx, request)
 	node.must(err)
 	if diff := diffENIs([]cloud.Interface{i}, []cloud.Interface{again}); diff != "" {
 		node.Errorf("the ENI attached again is another (-before +after):\n%s", diff)
@@ -179,14 +179,14 @@ func attachesAgain(node *node) {
 
 func failedBefore(node *node) {
 	before := node.settledENIs()
-	wish := node.newCreate(1)
+	request := node.newCreate(1)
 	node.Inject("CreateInterface", Throttled)
 	node.Inject("CreateInterface", Unavailable)
 	for range 2 {
-		_, err := node.Cloud.CreateInterface(node.ctx, wish)
+		_, err := node.Cloud.CreateInterface(node.ctx, request)
 		node.checkKind(err, cloud.ErrThrottled, cloud.ErrUnavailable)
 	}
-	i, err := node.Cloud.CreateInterface(node.ctx, wish)
+	i, err := node.Cloud.CreateInterface(node.ctx, request)
 	node.must(err)
 	node.checkUnchanged(append(before, i))
 }

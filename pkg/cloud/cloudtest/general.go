@@ -101,9 +101,9 @@ func besidesAnError(node *node) {
 func errorsHaveAKind(node *node) {
 	_, err := node.Cloud.AssignAddresses(node.ctx, "eni-of-nobody", node.firstFamily(), 1)
 	node.checkKind(err, cloud.ErrNotFound)
-	wish := node.newCreate(1)
-	wish.Subnet = "subnet-of-nobody"
-	_, err = node.Cloud.CreateInterface(node.ctx, wish)
+	request := node.newCreate(1)
+	request.Subnet = "subnet-of-nobody"
+	_, err = node.Cloud.CreateInterface(node.ctx, request)
 	if node.spareENIs() > 0 {
 		node.checkKind(err, cloud.ErrNotFound)
 	} else {
@@ -200,7 +200,7 @@ func (n *node) oneOfEach() []call {
 	if n.spareENIs() > 1 {
 		goes = n.createENI(1)
 	}
-	wish := n.newCreate(2)
+	request := n.newCreate(2)
 	shown := func(id string) cloud.Interface { i, _ := n.findENI(id); return i }
 	all := []call{
 		{method: "Limits", do: func(ctx context.Context) error { _, err := n.Cloud.Limits(ctx); return err }},
@@ -223,10 +223,10 @@ func (n *node) oneOfEach() []call {
 			func(ctx context.Context) error { return n.Cloud.DeleteInterface(ctx, goes.ID) },
 			func() bool { return shown(goes.ID).ID == "" }},
 		{"CreateInterface", true,
-			func(ctx context.Context) error { _, err := n.Cloud.CreateInterface(ctx, wish); return err },
+			func(ctx context.Context) error { _, err := n.Cloud.CreateInterface(ctx, request); return err },
 			func() bool {
-				made, _ := n.byToken(wish.Token)
-				return made.Index > 0 && len(made.Addresses) == wish.V4+wish.V6
+				made, _ := n.byToken(request.Token)
+				return made.Index > 0 && len(made.Addresses) == request.V4+request.V6
 			}},
 	}
 	if n.spareENIs() == 0 {

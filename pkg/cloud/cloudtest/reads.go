@@ -88,11 +88,11 @@ func everyAttached(node *node) {
 }
 
 func notYetAttached(node *node) {
-	wish := node.newCreate(1)
+	request := node.newCreate(1)
 	node.Inject("CreateInterface", LostAfterCreate)
-	_, err := node.Cloud.CreateInterface(node.ctx, wish)
+	_, err := node.Cloud.CreateInterface(node.ctx, request)
 	node.checkKind(err, cloud.ErrUnknown)
-	i, ok := node.byToken(wish.Token)
+	i, ok := node.byToken(request.Token)
 	if !ok || i.Index != -1 || !i.Ours {
 		node.Errorf("an ENI that is made and not attached is shown as %+v", i)
 	}
@@ -129,13 +129,13 @@ func orderOfCreation(node *node) {
 var macFormat = regexp.MustCompile(`^([0-9a-f]{2}:){5}[0-9a-f]{2}$`)
 
 func fieldsOfInterface(node *node) {
-	var wish cloud.Create
+	var request cloud.Create
 	if node.spareENIs() > 0 {
-		wish = node.newCreate(3)
-		_, err := node.Cloud.CreateInterface(node.ctx, wish)
+		request = node.newCreate(3)
+		_, err := node.Cloud.CreateInterface(node.ctx, request)
 		node.must(err)
 	} else {
-		wish.Subnet, wish.V4 = node.primaryENI().Subnet, len(node.eniWith(3).Addresses)
+		request.Subnet, request.V4 = node.primaryENI().Subnet, len(node.eniWith(3).Addresses)
 	}
 	list := node.settledENIs()
 	here := node.findSubnet(node.first)
@@ -152,8 +152,8 @@ func fieldsOfInterface(node *node) {
 		}
 	}
 	made := list[len(list)-1]
-	if made.Subnet != node.first || made.Token != wish.Token || len(made.Addresses) != wish.V4+wish.V6 {
-		node.Errorf("the ENI for %+v is %+v", wish, made)
+	if made.Subnet != node.first || made.Token != request.Token || len(made.Addresses) != request.V4+request.V6 {
+		node.Errorf("the ENI for %+v is %+v", request, made)
 	}
 	node.inSubnet(made, here)
 }

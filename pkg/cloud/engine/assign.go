@@ -91,18 +91,18 @@ func (n *Node) assignCount(ctx context.Context, self driver.Self, on nic, f eni.
 
 // assignUpTo puts as many blocks on the ENI as it has room for, and single addresses for the
 // rest. A block and a single address each take one slot of the ENI.
-func (a *assignment) assignUpTo(ctx context.Context, wanted int) error {
+func (a *assignment) assignUpTo(ctx context.Context, count int) error {
 	size, most := a.limits.Block(a.family).Size, a.limits.PerENI(a.family)
 	if size <= 1 {
-		return a.assignSingles(ctx, wanted)
+		return a.assignSingles(ctx, count)
 	}
 	has, _ := a.currentAddresses(a.on)
 	have := len(ofFamily(has, a.family))
 	beyond := errorf(cloud.ErrLimit, "an ENI has at most %d %s addresses here besides its primary one, and this one %d", most, a.family, have)
-	if a.family == eni.IPv6 && have+wanted > most {
+	if a.family == eni.IPv6 && have+count > most {
 		return beyond // the cloud would not refuse: it counts a prefix as one address, and pods use a part of it
 	}
-	blocks, rest, slots := wanted/size, wanted%size, wanted
+	blocks, rest, slots := count/size, count%size, count
 	if a.family == eni.IPv4 {
 		slots = a.freeSlots()
 	}
@@ -139,26 +139,26 @@ func (a *assignment) freeSlots() int {
 // assignBlocks puts up to this many prefixes on the ENI and returns how many of them the subnet
 // does not have: it may have free addresses, but no whole block. After a refusal it asks for
 // half as many.
-func (a *assignment) assignBlocks(ctx context.Context, wanted int) (missing int, err error) {
-	for ask := wanted; ask > 0; ask = min(ask, wanted) {
+func (a *assignment) assignBlocks(ctx context.Context, count int) (missing int, err error) {
+	for ask := count; ask > 0; ask = min(ask, count) {
 		_, err := a.requestCount(ctx, driver.Count{Blocks: ask})
 		switch {
 		case err == nil:
-			wanted -= ask
+			count -= ask
 		case errors.Is(err, cloud.ErrSubnetFull):
 			ask /= 2
 		default:
-			return wanted, err
+			return count, err
 		}
 	}
-	return wanted, nil
+	return count, nil
 }
 
 // assignSingles puts single addresses on the ENI, as many per request as the cloud takes. If
 // the cloud refuses because it has fewer, fewer are asked for, until not even one comes.
-func (a *assignment) assignSingles(ctx context.Context, wanted int) error {
+func (a *assignment) assignSingles(ctx context.Context, count int) error {
 	var refused error
-	for ask := wanted; wanted > 0 && ask > 0; ask = min(ask, wanted) {
+	for ask := count; count > 0 && ask > 0; ask = min(ask, count) {
 		if a.t.PerCall > 0 {
 			ask = min(ask, a.t.PerCall)
 		}
@@ -167,11 +167,11 @@ func (a *assignment) assignSingles(ctx context.Context, wanted int) error {
 		case err == nil && got == 0:
 			return a.silence(refused)
 		case err == nil && a.t.AllOrNothing:
-			wanted -= ask
+			count -= ask
 		case err == nil:
-			wanted -= got
+			count -= got
 			if refused == nil {
-				ask = wanted
+				ask = count
 			}
 		case !a.isShort(err):
 			return err
@@ -180,7 +180,7 @@ func (a *assignment) assignSingles(ctx context.Context, wanted int) error {
 			ask = a.nextFewer(ctx, ask, err)
 		}
 	}
-	if wanted > 0 && (len(a.got) == 0 || errors.Is(refused, cloud.ErrLimit)) {
+	if count > 0 && (len(a.got) == 0 || errors.Is(refused, cloud.ErrLimit)) {
 		return refused
 	}
 	return nil

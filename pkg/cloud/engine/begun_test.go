@@ -17,7 +17,7 @@ import (
 // this one lacks it tells nothing: neither may a refusal end the intent, nor may it be asked
 // for with other counts, which have another token.
 func TestWhatAnEarlierProcessBeganMakesNoSecondENI(t *testing.T) {
-	wish := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
+	request := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
 	for what, v := range map[string]struct {
 		before, between func(*testing.T, *world)
 	}{
@@ -35,15 +35,15 @@ func TestWhatAnEarlierProcessBeganMakesNoSecondENI(t *testing.T) {
 				o := engine.Options{Subnets: []string{"a", "b"}, Times: driver.Times{Settle: 10 * time.Second}}
 				v.before(t, w)
 				w.FailNext(sim.ActCreate, sim.Fault{Answer: sim.Lost})
-				if _, err := engine.New(w.Driver("i-1", w.traits), o).CreateInterface(t.Context(), wish); err == nil {
+				if _, err := engine.New(w.Driver("i-1", w.traits), o).CreateInterface(t.Context(), request); err == nil {
 					t.Fatal("its answer was to be lost")
 				}
 				later := engine.New(hiding(w.Driver("i-1", w.traits), 9*time.Second), o)
-				later.Recall(cloud.Notes{Begun: []string{wish.Token}})
+				later.Recall(cloud.Notes{Begun: []string{request.Token}})
 				_, err := later.Interfaces(t.Context())
 				must(t, err)
 				v.between(t, w)
-				i, err := later.CreateInterface(t.Context(), wish)
+				i, err := later.CreateInterface(t.Context(), request)
 				if made := w.truth(); err != nil || len(made) != 1 || made[0].ID != i.ID || len(i.Addresses) != 5 {
 					t.Errorf("%d ENIs were made, returned were %+v and %v", len(made), i, err)
 				}
@@ -55,7 +55,7 @@ func TestWhatAnEarlierProcessBeganMakesNoSecondENI(t *testing.T) {
 // An earlier call may have made the ENI. That the cloud lets nobody look, for now, says
 // nothing of that, and must not end the intent.
 func TestARefusedLookDoesNotEndWhatWasBegun(t *testing.T) {
-	wish := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
+	request := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
 	for _, action := range []string{sim.ActDescribe, sim.ActShape, sim.ActSubnets} {
 		for _, who := range []string{"the same process", "a later process"} {
 			t.Run(action+"/"+who, func(t *testing.T) {
@@ -63,19 +63,19 @@ func TestARefusedLookDoesNotEndWhatWasBegun(t *testing.T) {
 					w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
 					n := w.node("i-1")
 					w.FailNext(sim.ActCreate, sim.Fault{Answer: sim.Lost})
-					if _, err := n.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
+					if _, err := n.CreateInterface(t.Context(), request); !errors.Is(err, cloud.ErrUnknown) {
 						t.Fatalf("CreateInterface: %v", err)
 					}
 					if who == "a later process" {
 						n = w.node("i-1")
-						n.Recall(cloud.Notes{Begun: []string{wish.Token}})
+						n.Recall(cloud.Notes{Begun: []string{request.Token}})
 					}
 					w.SetFaults(sim.Chance{Action: action, Percent: 100, Fault: sim.Fault{Err: cloud.ErrForbidden}})
-					if _, err := n.CreateInterface(t.Context(), wish); err != nil && !errors.Is(err, cloud.ErrUnknown) {
+					if _, err := n.CreateInterface(t.Context(), request); err != nil && !errors.Is(err, cloud.ErrUnknown) {
 						t.Errorf("it says that nothing is left: %v", err)
 					}
 					w.SetFaults()
-					i, err := n.CreateInterface(t.Context(), wish)
+					i, err := n.CreateInterface(t.Context(), request)
 					if made := w.truth(); err != nil || len(made) != 1 || made[0].ID != i.ID {
 						t.Errorf("%d ENIs were made, returned were %+v and %v", len(made), i, err)
 					}
@@ -91,21 +91,21 @@ func TestALongLagAfterFewerAddressesMakesNoSecondENI(t *testing.T) {
 	for name, lag := range map[string]time.Duration{"9 s": 9 * time.Second, "15 s": 15 * time.Second, "a minute": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				wish := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
+				request := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
 				w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
 				o := engine.Options{Subnets: []string{"a", "b"}, Times: driver.Times{Settle: 10 * time.Second}}
 				must(t, w.LeaveFree("b", 3))
 				w.FailNext(sim.ActCreate, sim.Fault{}, sim.Fault{Answer: sim.Lost})
-				if _, err := engine.New(w.Driver("i-1", w.traits), o).CreateInterface(t.Context(), wish); err == nil {
+				if _, err := engine.New(w.Driver("i-1", w.traits), o).CreateInterface(t.Context(), request); err == nil {
 					t.Fatal("its answer was to be lost")
 				}
 				later := engine.New(hiding(w.Driver("i-1", w.traits), lag), o)
-				later.Recall(cloud.Notes{Begun: []string{wish.Token}})
+				later.Recall(cloud.Notes{Begun: []string{request.Token}})
 				_, err := later.Interfaces(t.Context())
 				must(t, err)
 				must(t, w.LeaveFree("b", 100))
 				for try := 0; try < 20; try++ {
-					if _, err = later.CreateInterface(t.Context(), wish); err == nil {
+					if _, err = later.CreateInterface(t.Context(), request); err == nil {
 						break
 					}
 					time.Sleep(10 * time.Second)

@@ -147,23 +147,23 @@ func (c *chaos) shown(list []cloud.Interface, what string) {
 }
 
 func (c *chaos) create(ctx context.Context) {
-	wish := c.w.wanted()
-	wish.Token = fmt.Sprintf("intent-%d", c.next)
+	request := c.w.newENI()
+	request.Token = fmt.Sprintf("intent-%d", c.next)
 	for _, before := range c.begun { // an agent asks again before it asks for more
-		wish = before
+		request = before
 	}
-	c.begun[wish.Token] = wish
-	i, err := c.n.CreateInterface(ctx, wish)
-	c.did(err, "CreateInterface %s = %s", wish.Token, i.ID)
+	c.begun[request.Token] = request
+	i, err := c.n.CreateInterface(ctx, request)
+	c.did(err, "CreateInterface %s = %s", request.Token, i.ID)
 	if err != nil {
 		return
 	}
-	delete(c.begun, wish.Token)
+	delete(c.begun, request.Token)
 	c.next++
-	c.token[i.ID], c.has[i.ID], c.own[i.ID] = wish.Token, i.Addresses, true
+	c.token[i.ID], c.has[i.ID], c.own[i.ID] = request.Token, i.Addresses, true
 	now, there := c.truth(i.ID)
 	c.expect(there && now.Status == sim.InUse && now.At("i-1"), "ENI %s was returned, and is %+v", i.ID, now)
-	c.expect(len(i.Addresses) > 0 && i.Token == wish.Token && i.Index > 0, "CreateInterface %+v returned %+v", wish, i)
+	c.expect(len(i.Addresses) > 0 && i.Token == request.Token && i.Index > 0, "CreateInterface %+v returned %+v", request, i)
 	c.carriesAll(i.ID)
 }
 

@@ -224,7 +224,7 @@ func TestALongLagMakesNoSecondENI(t *testing.T) {
 							t.Fatalf("%d calls have made %d ENIs", calls-1, len(made))
 						}
 						return n
-					}, w.wanted())
+					}, w.newENI())
 					if made := w.truth(); len(made) != 1 || made[0].ID != i.ID {
 						t.Errorf("%s was returned, and there are %+v", i.ID, made)
 					}

@@ -16,7 +16,7 @@ import (
 // An earlier process has made the ENI and its answer is lost. What this one refuses before it has
 // looked for the ENI must not be final: the agent would end the intent, and make a second ENI.
 func TestWhatIsRefusedBeforeALookDoesNotEndWhatWasBegun(t *testing.T) {
-	wish := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
+	request := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
 	for what, later := range map[string]struct {
 		edit func(*edited)
 		o    engine.Options
@@ -48,7 +48,7 @@ func TestWhatIsRefusedBeforeALookDoesNotEndWhatWasBegun(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
 				w.FailNext(sim.ActCreate, sim.Fault{Answer: sim.Lost})
-				if _, err := w.node("i-1").CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
+				if _, err := w.node("i-1").CreateInterface(t.Context(), request); !errors.Is(err, cloud.ErrUnknown) {
 					t.Fatalf("CreateInterface: %v", err)
 				}
 				d := &edited{Driver: w.Driver("i-1", w.traits)}
@@ -57,8 +57,8 @@ func TestWhatIsRefusedBeforeALookDoesNotEndWhatWasBegun(t *testing.T) {
 				o.Subnets = []string{"a"}
 				o.Times = driver.Times{Settle: 20 * time.Millisecond}
 				n := engine.New(d, o)
-				n.Recall(cloud.Notes{Begun: []string{wish.Token}})
-				_, err := n.CreateInterface(t.Context(), wish)
+				n.Recall(cloud.Notes{Begun: []string{request.Token}})
+				_, err := n.CreateInterface(t.Context(), request)
 				if made := w.truth(); err != nil && !errors.Is(err, cloud.ErrUnknown) && len(made) > 0 {
 					t.Errorf("there is ENI %s with the token, and the call says that nothing is: %v", made[0].ID, err)
 				}
@@ -70,7 +70,7 @@ func TestWhatIsRefusedBeforeALookDoesNotEndWhatWasBegun(t *testing.T) {
 // One answer about an ENI that a lost call has made is wrong. The call that finds it must not say
 // that nothing happened.
 func TestOneWrongAnswerDoesNotEndWhatWasBegun(t *testing.T) {
-	wish := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
+	request := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
 	for what, spoil := range map[string]func(*driver.Interface){
 		"no MAC yet":               func(i *driver.Interface) { i.MAC = "" },
 		"an attachment told wrong": func(i *driver.Interface) { i.Wrong = "it is inuse at instance \"\"" },
@@ -83,7 +83,7 @@ func TestOneWrongAnswerDoesNotEndWhatWasBegun(t *testing.T) {
 				n := engine.New(d, engine.Options{Subnets: []string{"a", "b"}})
 				shows(t, n, 1)
 				w.FailNext(sim.ActCreate, sim.Fault{Answer: sim.Lost})
-				if _, err := n.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
+				if _, err := n.CreateInterface(t.Context(), request); !errors.Is(err, cloud.ErrUnknown) {
 					t.Fatalf("CreateInterface: %v", err)
 				}
 				d.interfaces = func(all []driver.Interface) []driver.Interface {
@@ -94,11 +94,11 @@ func TestOneWrongAnswerDoesNotEndWhatWasBegun(t *testing.T) {
 					}
 					return all
 				}
-				_, err := n.CreateInterface(t.Context(), wish)
+				_, err := n.CreateInterface(t.Context(), request)
 				d.interfaces = nil
 				if made := w.truth(); err != nil && !errors.Is(err, cloud.ErrUnknown) && len(made) > 0 {
 					t.Errorf("there is ENI %s with the token, and the call says that nothing is: %v", made[0].ID, err)
-					next := wish
+					next := request
 					next.Token = "next-intent"
 					_, err := n.CreateInterface(t.Context(), next)
 					t.Errorf("the agent's next intent: %v, and there are %d ENIs", err, len(w.truth()))
@@ -111,17 +111,17 @@ func TestOneWrongAnswerDoesNotEndWhatWasBegun(t *testing.T) {
 // All was done, and the answer is lost. What is lower now is no reason to ask for ever: until the
 // call ends, the agent puts the ENI to no use.
 func TestWhatWasDoneUnderHigherLimitsIsMade(t *testing.T) {
-	wish := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
+	request := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
 	for what, limits := range map[string]eni.Limits{"addresses": {V4: 4}, "ENIs": {ENIs: 1}} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
-				before, err := w.node("i-1").CreateInterface(t.Context(), wish)
+				before, err := w.node("i-1").CreateInterface(t.Context(), request)
 				must(t, err)
 				n := engine.New(w.Driver("i-1", w.traits), engine.Options{Subnets: []string{"a"}, Limits: limits})
-				n.Recall(cloud.Notes{Begun: []string{wish.Token}})
-				made, err := n.CreateInterface(t.Context(), wish)
-				if err != nil || made.ID != before.ID || len(made.Addresses) != wish.V4 {
+				n.Recall(cloud.Notes{Begun: []string{request.Token}})
+				made, err := n.CreateInterface(t.Context(), request)
+				if err != nil || made.ID != before.ID || len(made.Addresses) != request.V4 {
 					t.Errorf("of %+v the call makes %+v, %v", before, made, err)
 				}
 			})

@@ -35,7 +35,7 @@ func TestAnENIThatPodsMayUseIsNeverUndone(t *testing.T) {
 						for seed := range uint64(20) {
 							synctest.Test(t, func(t *testing.T) {
 								w := newWorld(t, v.traits, sim.Options{Lag: lag, Seed: seed}, v.e)
-								first, c := w.node("i-1"), w.wanted()
+								first, c := w.node("i-1"), w.newENI()
 								i, err := first.CreateInterface(t.Context(), c)
 								must(t, err)
 								time.Sleep(time.Duration(seed) * 200 * time.Millisecond)
@@ -70,7 +70,7 @@ func (w *world) staysFor(t *testing.T, n *engine.Node, c cloud.Create, i cloud.I
 func TestAnENIThatIsAttachedAgainIsNotUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.LikeEC2(), sim.Options{}, engine.Options{})
-		n, c := w.node("i-1"), w.wanted()
+		n, c := w.node("i-1"), w.newENI()
 		i, err := n.CreateInterface(t.Context(), c)
 		must(t, err)
 		must(t, w.Detach(i.ID)) // behind the node's back
@@ -87,7 +87,7 @@ func TestAnENIThatNoPodCanHaveIsUndone(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, v.traits, sim.Options{AttachTime: time.Second, DetachTime: time.Second}, v.e)
 					w.forbidden(action, 1)
-					_, err := w.node("i-1").CreateInterface(t.Context(), w.wanted())
+					_, err := w.node("i-1").CreateInterface(t.Context(), w.newENI())
 					if !errors.Is(err, cloud.ErrForbidden) || len(w.truth()) > 0 {
 						t.Errorf("after %v there is left %+v", err, w.truth())
 					}
@@ -405,7 +405,7 @@ func TestACallWhoseContextEndsReturnsSoon(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 					defer cancel()
 					began := time.Now()
-					i, err := n.CreateInterface(ctx, w.wanted())
+					i, err := n.CreateInterface(ctx, w.newENI())
 					if err == nil {
 						err = n.DeleteInterface(ctx, i.ID)
 					}
@@ -424,7 +424,7 @@ func TestAnENIThatLostItsFirstIPv6AddressGetsAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.LikeBCE(), sim.Options{}, engine.Options{IPv6: true})
 		w.FailNext(sim.ActModify, sim.Fault{Err: &sim.Error{Reason: sim.Unavailable}})
-		c := w.wanted()
+		c := w.newENI()
 		if _, err := w.node("i-1").CreateInterface(t.Context(), c); !errors.Is(err, cloud.ErrUnknown) {
 			t.Fatalf("the mark can't be written: %v", err)
 		}
@@ -442,15 +442,15 @@ func TestAnENIThatLostItsFirstIPv6AddressGetsAnother(t *testing.T) {
 func TestAnENIThatWasAskedForWithFewerAddressesIsAskedForLikeThatAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, sim.LikeEC2(), sim.Options{Lag: 5 * time.Second, Seed: 1}, engine.Options{Times: driver.Times{Settle: 10 * time.Second}})
-		n, wish := w.node("i-1"), cloud.Create{Token: "intent", Subnet: "b", V4: 5}
+		n, request := w.node("i-1"), cloud.Create{Token: "intent", Subnet: "b", V4: 5}
 		must(t, w.LeaveFree("b", 3))
 		w.FailNext(sim.ActCreate, sim.Fault{}, sim.Fault{Answer: sim.Lost})
-		_, err := n.CreateInterface(t.Context(), wish)
+		_, err := n.CreateInterface(t.Context(), request)
 		if !errors.Is(err, cloud.ErrUnknown) {
 			t.Fatalf("CreateInterface: %v", err)
 		}
 		must(t, w.LeaveFree("b", 100))
-		i, err := n.CreateInterface(t.Context(), wish)
+		i, err := n.CreateInterface(t.Context(), request)
 		must(t, err)
 		if all := w.truth(); len(all) != 1 || len(i.Addresses) != 5 {
 			t.Errorf("%d ENIs were made: %+v; returned was %+v", len(all), all, i)

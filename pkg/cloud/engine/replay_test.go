@@ -20,12 +20,12 @@ func TestAddressesThatAnOldAnswerNamesAreNotBelieved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, sim.LikeBCE(), sim.Options{Lag: lag, Seed: 1}, engine.Options{Times: driver.Times{Settle: 10 * time.Second}})
-				n, wish := w.node("i-1"), cloud.Create{Token: "intent", Subnet: "b", V4: 3}
-				i, err := n.CreateInterface(t.Context(), wish)
+				n, request := w.node("i-1"), cloud.Create{Token: "intent", Subnet: "b", V4: 3}
+				i, err := n.CreateInterface(t.Context(), request)
 				must(t, err)
 				must(t, n.UnassignAddresses(t.Context(), i.ID, i.Addresses))
 				time.Sleep(time.Minute)
-				again, err := w.node("i-1").CreateInterface(t.Context(), wish)
+				again, err := w.node("i-1").CreateInterface(t.Context(), request)
 				must(t, err)
 				all := w.truth()
 				if len(all) != 1 || len(again.Addresses) != 3 {

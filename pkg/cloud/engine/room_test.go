@@ -90,9 +90,9 @@ func TestAnENIThatIsLeftOutTakesNoRoomOfItsOwnIntent(t *testing.T) {
 				d := &edited{Driver: w.Driver("i-3", w.traits)}
 				n := engine.New(d, engine.Options{Subnets: []string{"a", "b"}})
 				shows(t, n, 1)
-				wish := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
+				request := cloud.Create{Token: "intent", Subnet: "b", V4: 5}
 				w.inject("CreateInterface", cloudtest.LostAfterEffect)
-				if _, err := n.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
+				if _, err := n.CreateInterface(t.Context(), request); !errors.Is(err, cloud.ErrUnknown) {
 					t.Fatalf("CreateInterface: %v", err)
 				}
 				d.interfaces = withoutMACs
@@ -101,7 +101,7 @@ func TestAnENIThatIsLeftOutTakesNoRoomOfItsOwnIntent(t *testing.T) {
 				if l := n.LimitsNow(); l.ENIs != 2 {
 					t.Errorf("beside the one that is being made there is room for %d ENIs, want 2", l.ENIs)
 				}
-				i, err := n.CreateInterface(t.Context(), wish)
+				i, err := n.CreateInterface(t.Context(), request)
 				if made := w.truth(); err != nil || len(made) != 1 || made[0].ID != i.ID {
 					t.Errorf("of %+v the call makes %+v, %v", made, i, err)
 				}

@@ -67,16 +67,16 @@ func TestAnENIThatWasLeftOutBeforeACallMadeItReadyIsKnown(t *testing.T) {
 		d := &edited{Driver: w.Driver("i-1", w.traits)}
 		n := engine.New(d, engine.Options{Subnets: []string{"a"}, Times: driver.Times{Settle: 10 * time.Second}})
 		shows(t, n, 1)
-		wish := cloud.Create{Token: "a", Subnet: "a", V4: 2}
+		request := cloud.Create{Token: "a", Subnet: "a", V4: 2}
 		w.FailNext(sim.ActModify, sim.Fault{Err: &sim.Error{Reason: sim.Unavailable}}) // the last step
-		if _, err := n.CreateInterface(t.Context(), wish); !errors.Is(err, cloud.ErrUnknown) {
+		if _, err := n.CreateInterface(t.Context(), request); !errors.Is(err, cloud.ErrUnknown) {
 			t.Fatalf("CreateInterface: %v", err)
 		}
 		d.interfaces = withStale("a", func(*driver.Interface) {})
 		shows(t, n, 1)
 		d.interfaces = nil
 		time.Sleep(time.Second)
-		made, err := n.CreateInterface(t.Context(), wish)
+		made, err := n.CreateInterface(t.Context(), request)
 		must(t, err)
 		has(t, n, made.ID, made.Addresses, nil)
 	})

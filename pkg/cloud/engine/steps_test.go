@@ -59,8 +59,8 @@ func (w *world) truth() (made []sim.Interface) {
 	return made
 }
 
-// wanted is an ENI of a few addresses, or of two blocks.
-func (w *world) wanted() cloud.Create {
+// newENI is an ENI of a few addresses, or of two blocks.
+func (w *world) newENI() cloud.Create {
 	c := cloud.Create{Token: "intent-1", Subnet: "a", V4: 3}
 	if w.o.Prefixes {
 		c.V4 = 32
@@ -141,7 +141,7 @@ func TestACreateThatFailsAtAnyStepIsFinishedByALaterCall(t *testing.T) {
 					t.Run(fmt.Sprintf("%s/%s %s/%s", name, action, what, who), func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
 							w := newWorld(t, v.traits, sim.Options{}, v.e)
-							first, c := w.node("i-1"), w.wanted()
+							first, c := w.node("i-1"), w.newENI()
 							w.FailNext(action, fault)
 							ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 							defer cancel()
@@ -182,7 +182,7 @@ func TestACreateThatIsGivenUpAtAnyMomentIsFinishedByALaterCall(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
 							w := newWorld(t, v.traits, sim.Options{Latency: map[string]sim.Latency{"": {Base: time.Second}},
 								AttachTime: 2 * time.Second, DetachTime: 2 * time.Second, CreateTime: time.Second, Lag: lag, Seed: uint64(at)}, v.e)
-							first, c := w.node("i-1"), w.wanted()
+							first, c := w.node("i-1"), w.newENI()
 							ctx, cancel := context.WithTimeout(t.Context(), at)
 							i, err := first.CreateInterface(ctx, c)
 							cancel()

@@ -27,7 +27,7 @@ type Options struct {
 	// such as eni-00000001.
 	NewID func(kind string, n int) string
 
-	MaxENIs      int     // in the account, the nodes' own among them; 0 is no limit
+	MaxENIs      int     // in the account, primary ones included; 0 is no limit
 	MaxAddresses int     // slots a family of an ENI that is not attached, 0 is 50
 	Reserve      Reserve // of subnets that say nothing; zero: the network's and IPv4's broadcast address
 	BlockV4      int     // bits of a delegated prefix, 0 is 28

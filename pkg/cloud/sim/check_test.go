@@ -17,11 +17,11 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	}{
 		{"nothing", func(*Account, *nic, *nic) {}, ""},
 		{"an address twice", func(a *Account, one, two *nic) { two.V4 = one.V4 }, "is on ENI"},
-		{"an address of another in the book", func(a *Account, one, two *nic) { v4(a).used[one.V4[0]] = two.ID }, "in its pool"},
+		{"an address of another in the pool", func(a *Account, one, two *nic) { v4(a).used[one.V4[0]] = two.ID }, "in its pool"},
 		{"a reserved address", func(a *Account, one, two *nic) { one.V4 = addrs("10.0.0.3") }, "reserved or not of subnet"},
 		{"an address of no subnet", func(a *Account, one, two *nic) { one.V4 = addrs("10.9.0.9") }, "reserved or not of subnet"},
 		{"an address of another subnet that it was not lent", func(a *Account, one, two *nic) { one.V4 = addrs("10.0.1.9") }, "in its pool"},
-		{"a prefix of another in the book", func(a *Account, one, two *nic) { v4(a).blocks[one.Prefixes[0]] = two.ID }, "is another's in its pool"},
+		{"a prefix of another in the pool", func(a *Account, one, two *nic) { v4(a).blocks[one.Prefixes[0]] = two.ID }, "is another's in its pool"},
 		{"a prefix that nobody has", func(a *Account, one, two *nic) { v4(a).blocks[netip.MustParsePrefix("10.0.0.32/28")] = "nobody" }, "of nobody"},
 		{"an address in a prefix", func(a *Account, one, two *nic) { v4(a).use(one.Prefixes[0].Addr(), two.ID) }, "in prefix"},
 		{"an address of nobody", func(a *Account, one, two *nic) { v4(a).use(netip.MustParseAddr("10.0.0.60"), "nobody") }, "which does not exist"},

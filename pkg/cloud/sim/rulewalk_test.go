@@ -9,17 +9,17 @@ import (
 	"pgregory.net/rapid"
 )
 
-// book is the account's rules as plain as can be: what each ENI has by count,
+// model is the account's rules as plain as can be: what each ENI has by count,
 // which addresses it has as learned from the account. Subnet "a" has 59 addresses
 // and two blocks without a reserved one.
-type book struct {
+type model struct {
 	now                    time.Time
-	enis                   []*bookENI
+	enis                   []*modelENI
 	create, attach, detach time.Duration
-	late                   []bookEvent
+	late                   []modelEvent
 }
 
-type bookENI struct {
+type modelENI struct {
 	id             string
 	v4, v6, blocks int
 	status         Status
@@ -29,21 +29,21 @@ type bookENI struct {
 	has            Interface // as learned
 }
 
-type bookEvent struct {
+type modelEvent struct {
 	at time.Time
 	do func()
 }
 
-func (m *book) later(d time.Duration, do func()) {
+func (m *model) later(d time.Duration, do func()) {
 	if d <= 0 {
 		do()
 		return
 	}
-	m.late = append(m.late, bookEvent{m.now.Add(d), do})
-	slices.SortStableFunc(m.late, func(x, y bookEvent) int { return x.at.Compare(y.at) })
+	m.late = append(m.late, modelEvent{m.now.Add(d), do})
+	slices.SortStableFunc(m.late, func(x, y modelEvent) int { return x.at.Compare(y.at) })
 }
 
-func (m *book) pass(d time.Duration) {
+func (m *model) pass(d time.Duration) {
 	until := m.now.Add(d)
 	for len(m.late) > 0 && !m.late[0].at.After(until) {
 		e := m.late[0]
@@ -53,11 +53,11 @@ func (m *book) pass(d time.Duration) {
 	m.now = until
 }
 
-func (m *book) living() []*bookENI {
-	return slices.DeleteFunc(slices.Clone(m.enis), func(e *bookENI) bool { return e.gone })
+func (m *model) living() []*modelENI {
+	return slices.DeleteFunc(slices.Clone(m.enis), func(e *modelENI) bool { return e.gone })
 }
 
-func (m *book) free() int {
+func (m *model) free() int {
 	n := 59 - 1 // the instance's own ENI
 	for _, e := range m.living() {
 		n -= 1 + e.v4 + 16*e.blocks
@@ -66,11 +66,11 @@ func (m *book) free() int {
 }
 
 // wholeBlocks counts the blocks in which nobody has an address.
-func (m *book) wholeBlocks() int {
+func (m *model) wholeBlocks() int {
 	n := 0
 	for _, b := range []string{"10.0.0.16/28", "10.0.0.32/28"} {
 		block := netip.MustParsePrefix(b)
-		if !slices.ContainsFunc(m.living(), func(e *bookENI) bool {
+		if !slices.ContainsFunc(m.living(), func(e *modelENI) bool {
 			return slices.ContainsFunc(e.has.Addresses(), block.Contains) || slices.Contains(e.has.Prefixes, block)
 		}) {
 			n++
@@ -79,11 +79,11 @@ func (m *book) wholeBlocks() int {
 	return n
 }
 
-func (m *book) taken(index int) bool {
-	return slices.ContainsFunc(m.living(), func(e *bookENI) bool { return e.index == index })
+func (m *model) taken(index int) bool {
+	return slices.ContainsFunc(m.living(), func(e *modelENI) bool { return e.index == index })
 }
 
-func (m *book) attached() int {
+func (m *model) attached() int {
 	n := 1
 	for _, e := range m.living() {
 		if e.index > 0 {
@@ -95,7 +95,7 @@ func (m *book) attached() int {
 
 // mayGet returns what an ENI's request may end in: whether a block is left after its
 // primary address was taken can't be told beforehand.
-func (m *book) mayGet(e *bookENI, v4, blocks, v6, primary int) []Reason {
+func (m *model) mayGet(e *modelENI, v4, blocks, v6, primary int) []Reason {
 	limit := 50
 	if e.index > 0 {
 		limit = 6
@@ -119,7 +119,7 @@ func (m *book) mayGet(e *bookENI, v4, blocks, v6, primary int) []Reason {
 }
 
 // asks is mayGet for a call: a fault that halves a request does so before it is judged.
-func (m *book) asks(e *bookENI, v4, blocks, v6, primary int) func(Fault) []Reason {
+func (m *model) asks(e *modelENI, v4, blocks, v6, primary int) func(Fault) []Reason {
 	return func(f Fault) []Reason { return m.mayGet(e, f.half(v4), f.half(blocks), f.half(v6), primary) }
 }
 
@@ -128,7 +128,7 @@ func only(r Reason) func(Fault) []Reason { return func(Fault) []Reason { return 
 type ruleWalk struct {
 	a     *Account
 	clock *handClock
-	m     *book
+	m     *model
 }
 
 // act makes a call that has a fault now and then, and compares what came of it.
@@ -183,7 +183,7 @@ func (w *ruleWalk) compare(t *rapid.T, what string) {
 	})
 }
 
-func (w *ruleWalk) pick(t *rapid.T) *bookENI {
+func (w *ruleWalk) pick(t *rapid.T) *modelENI {
 	if len(w.m.living()) == 0 {
 		t.Skip("there is no ENI")
 	}
@@ -193,7 +193,7 @@ func (w *ruleWalk) pick(t *rapid.T) *bookENI {
 func (w *ruleWalk) create(t *rapid.T) {
 	v4, v6 := rapid.IntRange(0, 8).Draw(t, "v4"), rapid.IntRange(0, 3).Draw(t, "v6")
 	blocks := rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "blocks")
-	e := &bookENI{}
+	e := &modelENI{}
 	w.act(t, "Create", w.m.asks(e, v4, blocks, v6, 1), func(f Fault) {
 		e.v4, e.blocks, e.v6, e.status = f.half(v4), f.half(blocks), f.half(v6), Pending
 		w.m.enis = append(w.m.enis, e)
@@ -301,7 +301,7 @@ func TestTheAccountFollowsItsRulesWhateverIsAskedOfIt(t *testing.T) {
 		second := func(what string) time.Duration {
 			return time.Duration(rapid.IntRange(0, 2).Draw(t, what)) * 500 * time.Millisecond
 		}
-		m := &book{now: clock.now, create: second("create"), attach: second("attach"), detach: second("detach")}
+		m := &model{now: clock.now, create: second("create"), attach: second("attach"), detach: second("detach")}
 		a := newHalves(Options{Clock: clock, CreateTime: m.create, AttachTime: m.attach, DetachTime: m.detach,
 			Reuse: rapid.SampledFrom([]Reuse{ReuseLowest, ReuseLatest, ReuseOldest}).Draw(t, "reuse")})
 		w := &ruleWalk{a, clock, m}

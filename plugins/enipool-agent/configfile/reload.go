@@ -118,8 +118,8 @@ func (r *Reload) applyConfig(conf agentconf.Config) {
 // refuseOutsideVPC refuses ranges of the VPC that do not hold the node's ENIs. Which those are
 // the node cache tells; without one the loop tells it when it knows.
 func (r *Reload) refuseOutsideVPC(ctx context.Context, s ipam.Settings) (wrong error) {
-	_ = nodecache.Cache{Path: r.Conf.Cache}.View(ctx, func(book *ipam.State) error {
-		if text := ipam.OutsideVPC(s, book.ENIs); text != "" {
+	_ = nodecache.Cache{Path: r.Conf.Cache}.View(ctx, func(cached *ipam.State) error {
+		if text := ipam.OutsideVPC(s, cached.ENIs); text != "" {
 			wrong = errors.New(text)
 		}
 		return nil

@@ -21,9 +21,9 @@ func TestAReloadRefusesRangesThatDontHoldTheNodesENIs(t *testing.T) {
 	if err := r.refuseOutsideVPC(t.Context(), s); err != nil {
 		t.Errorf("without a node cache nobody knows: %v", err)
 	}
-	book := &ipam.State{Settings: s, ENIs: []eni.Interface{{ID: "eni-1", Device: "eth0", MTU: 1500,
+	cached := &ipam.State{Settings: s, ENIs: []eni.Interface{{ID: "eni-1", Device: "eth0", MTU: 1500,
 		V4: eni.Net{Primary: netip.MustParsePrefix("10.0.0.5/24"), Gateway: netip.MustParseAddr("10.0.0.1")}}}}
-	if err := (nodecache.Cache{Path: conf.Cache}).Replace(t.Context(), func(*ipam.State, error) (*ipam.State, error) { return book, nil }); err != nil {
+	if err := (nodecache.Cache{Path: conf.Cache}).Replace(t.Context(), func(*ipam.State, error) (*ipam.State, error) { return cached, nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.refuseOutsideVPC(t.Context(), s); err == nil || !strings.Contains(err.Error(), "does not hold 10.0.0.5") {

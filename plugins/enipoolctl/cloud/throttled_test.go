@@ -43,11 +43,11 @@ func simulated(t *testing.T) (a *sim.Account, conf string) {
 // line say so, also where a program reads the rest.
 func TestCheckThatIsThrottledIsNoCheckThatFoundAllWell(t *testing.T) {
 	for name, tt := range map[string]struct {
-		action string
-		before int // calls of it that are answered
-		wish   time.Duration
-		found  string
-		last   string
+		action     string
+		before     int // calls of it that are answered
+		retryAfter time.Duration
+		found      string
+		last       string
 	}{
 		"at once":             {sim.ActDescribe, 0, 0, "credentials", "credentials, limits, subnets, permissions. Run this again in 60 s."},
 		"by the first subnet": {sim.ActSubnets, 0, 0, "credentials", "credentials, limits, subnets, permissions. Run this again in 60 s."},
@@ -57,7 +57,7 @@ func TestCheckThatIsThrottledIsNoCheckThatFoundAllWell(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, conf := simulated(t)
-			refused := sim.Fault{Err: &sim.Error{Reason: sim.Throttled, RetryAfter: tt.wish}}
+			refused := sim.Fault{Err: &sim.Error{Reason: sim.Throttled, RetryAfter: tt.retryAfter}}
 			check := func(more ...string) (code int, text string) {
 				a.FailNext(tt.action, append(make([]sim.Fault, tt.before), refused)...)
 				var out, said bytes.Buffer

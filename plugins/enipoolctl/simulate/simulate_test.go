@@ -105,12 +105,12 @@ func TestTheCloudDecidesWhatIsNotTyped(t *testing.T) {
 }
 
 // A cloud alone is a question: how long its nodes take to begin, with each mode.
-func TestACloudDecidesMachineLoadAndModes(t *testing.T) {
+func TestACloudDecidesInstanceTypeLoadAndModes(t *testing.T) {
 	for _, tt := range []struct {
-		args, load, machine string
-		duration            time.Duration
-		limits              eni.Limits
-		settings            int
+		args, load, instanceType string
+		duration                 time.Duration
+		limits                   eni.Limits
+		settings                 int
 	}{
 		{"--cloud aws", "start", "m5.xlarge", 30 * time.Minute, eni.Limits{ENIs: 4, V4: 15}, 3},
 		{"--cloud bce --duration 5m", "start", "bcc.g5.c4m16", 5 * time.Minute, eni.Limits{ENIs: 5, V4: 16, NoPrimary: true}, 3},
@@ -128,7 +128,7 @@ func TestACloudDecidesMachineLoadAndModes(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tt.args, err)
 		}
-		if s.load.Name != tt.load || s.instanceType != tt.machine || s.load.Duration != tt.duration || s.world.Limits != tt.limits || len(f.comparedModes()) != tt.settings {
+		if s.load.Name != tt.load || s.instanceType != tt.instanceType || s.load.Duration != tt.duration || s.world.Limits != tt.limits || len(f.comparedModes()) != tt.settings {
 			t.Errorf("%s: %s for %s, %q with %+v, %v", tt.args, s.load.Name, s.load.Duration, s.instanceType, s.world.Limits, f.comparedModes())
 		}
 	}
@@ -142,7 +142,7 @@ func TestADefaultSubnetHasRoom(t *testing.T) {
 	}
 }
 
-func TestMaxPodsFollowsFlagFileLoadAndMachine(t *testing.T) {
+func TestMaxPodsFollowsFlagFileLoadAndInstanceType(t *testing.T) {
 	m := account.Instance{}
 	m.ENIs, m.V4 = 8, 30 // 232 pods
 	for _, tt := range []struct{ flag, peak, configured, want int }{

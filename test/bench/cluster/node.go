@@ -168,7 +168,7 @@ func (n *node) View(_ context.Context, fn func(*ipam.State) error) error {
 	return fn(state)
 }
 
-// Update implements agent.Book.
+// Update implements agent.NodeCache.
 func (n *node) Update(ctx context.Context, fn func(*ipam.State) error) error {
 	return n.Replace(ctx, func(old *ipam.State, err error) (*ipam.State, error) {
 		if err == nil {
@@ -178,7 +178,7 @@ func (n *node) Update(ctx context.Context, fn func(*ipam.State) error) error {
 	})
 }
 
-// Replace implements agent.Book.
+// Replace implements agent.NodeCache.
 func (n *node) Replace(_ context.Context, fn func(*ipam.State, error) (*ipam.State, error)) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -218,7 +218,7 @@ func (n *node) Links(context.Context) (map[string]eni.Interface, error) {
 // Occupancy implements agent.Kernel.
 func (n *node) Occupancy(context.Context) (netconf.Occupancy, error) { return netconf.Occupancy{}, nil }
 
-// Reclaim implements agent.Orphans: pods stay.
+// Reclaim implements agent.StaleAllocations: pods stay.
 func (n *node) Reclaim(context.Context, func(eni.Owner) bool) ([]eni.Address, error) { return nil, nil }
 
 // Load and Save are the agent's own file.

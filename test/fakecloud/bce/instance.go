@@ -156,7 +156,7 @@ func ofKind(tx *sim.Tx, r *request, id string) (sim.Instance, sim.Type, sim.Inte
 }
 
 // instanceBatchAddIP refuses virtual machines. What the cloud adds there takes effect
-// when the machine is rebooted (intl.cloud.baidu.com/en/doc/BCC/s/ulxedqb8e-intl-en), and
+// when the instance is rebooted (intl.cloud.baidu.com/en/doc/BCC/s/ulxedqb8e-intl-en), and
 // no instance is rebooted here: whoever adds one for a pod that runs has done it wrong.
 func instanceBatchAddIP(_ *Endpoint, r *request) (effect, error) {
 	var b instanceIPs

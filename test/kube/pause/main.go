@@ -1,5 +1,5 @@
 // Command pause waits: it is all that the first container of a pod in the tests
-// has to do, and the first process of a node, whose orphans it lets go.
+// has to do, and the first process of a node, whose orphans it reaps.
 package main
 
 import (

@@ -17,7 +17,7 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// plan is what a machine is like.
+// plan is what a node is like.
 type plan struct {
 	limits   eni.Limits // its agent's batch fills an ENI
 	minPool  int
@@ -31,8 +31,8 @@ var small = eni.Limits{ENIs: 4, V4: 17}
 // tiny are limits by which two pods fill an ENI.
 var tiny = eni.Limits{ENIs: 4, V4: 3}
 
-// machine is a node of a region: containerd, the plugins and an agent.
-type machine struct {
+// testNode is a node of a region: containerd, the plugins and an agent.
+type testNode struct {
 	*kube.Node
 	plan
 	t      testing.TB
@@ -45,10 +45,10 @@ type machine struct {
 	before map[string]string   // traces without pods
 }
 
-// newMachine starts a node whose agent runs and that is ready for pods.
-func newMachine(r *region, name string, p plan) *machine {
+// newNode starts a node whose agent runs and that is ready for pods.
+func newNode(r *region, name string, p plan) *testNode {
 	r.t.Helper()
-	m := newBareMachine(r, name, p)
+	m := newBareNode(r, name, p)
 	m.leavesNothing()
 	m.agent.Start()
 	m.publish(m.conflist())
@@ -56,12 +56,12 @@ func newMachine(r *region, name string, p plan) *machine {
 	return m
 }
 
-// newBareMachine starts a node without an agent and without a network configuration.
-func newBareMachine(r *region, name string, p plan) *machine {
+// newBareNode starts a node without an agent and without a network configuration.
+func newBareNode(r *region, name string, p plan) *testNode {
 	r.t.Helper()
 	bin, err := programs()
 	r.must(err)
-	m := &machine{plan: p, t: r.t, r: r, pods: map[string]*pod{}, had: map[netip.Addr]bool{}}
+	m := &testNode{plan: p, t: r.t, r: r, pods: map[string]*pod{}, had: map[netip.Addr]bool{}}
 	m.Node = kube.StartRuntime(r.t, kube.NodeOptions{Name: name, Netns: r.addNode(name, p.limits)})
 	m.install(bin.ours, "enipool")
 	m.install(bin.reference, "loopback", "portmap", "bandwidth")
@@ -72,7 +72,7 @@ func newBareMachine(r *region, name string, p plan) *machine {
 	return m
 }
 
-func (m *machine) must(err error) {
+func (m *testNode) must(err error) {
 	m.t.Helper()
 	if err != nil {
 		m.t.Fatalf("node %s: %v", m.Name, err)
@@ -80,7 +80,7 @@ func (m *machine) must(err error) {
 }
 
 // install puts plugins where containerd looks for them.
-func (m *machine) install(dir string, plugins ...string) {
+func (m *testNode) install(dir string, plugins ...string) {
 	m.t.Helper()
 	for _, plugin := range plugins {
 		text, err := os.ReadFile(filepath.Join(dir, plugin))
@@ -90,7 +90,7 @@ func (m *machine) install(dir string, plugins ...string) {
 }
 
 // write writes a file of the node in one step, as installers do.
-func (m *machine) write(path, text string) {
+func (m *testNode) write(path, text string) {
 	m.t.Helper()
 	at := m.Path(path)
 	m.must(os.MkdirAll(filepath.Dir(at), 0o755))
@@ -106,21 +106,21 @@ const (
 	defaultCache   = "/run/enipool/node.cache"
 )
 
-// conflist is the network configuration that enipool ships. Where the machine has
+// conflist is the network configuration that enipool ships. Where the node has
 // its cache elsewhere it says so.
-func (m *machine) conflist() string {
+func (m *testNode) conflist() string {
 	m.t.Helper()
 	return m.conflistOf(conflistSource)
 }
 
-func (m *machine) conflistOf(source string) string {
+func (m *testNode) conflistOf(source string) string {
 	m.t.Helper()
 	text, err := os.ReadFile(source)
 	m.must(err)
 	return strings.Replace(string(text), defaultCache, m.cachePath(), 1)
 }
 
-func (m *machine) cachePath() string {
+func (m *testNode) cachePath() string {
 	if m.cache == "" {
 		return defaultCache
 	}
@@ -128,7 +128,7 @@ func (m *machine) cachePath() string {
 }
 
 // ctl runs enipoolctl on the node.
-func (m *machine) ctl(args ...string) (string, error) {
+func (m *testNode) ctl(args ...string) (string, error) {
 	bin, err := programs()
 	if err != nil {
 		return "", err
@@ -137,10 +137,10 @@ func (m *machine) ctl(args ...string) (string, error) {
 }
 
 // primary returns the node's own address.
-func (m *machine) primary() netip.Addr { return m.r.Account.Attached(m.Name)[0].V4.Primary.Addr() }
+func (m *testNode) primary() netip.Addr { return m.r.Account.Attached(m.Name)[0].V4.Primary.Addr() }
 
 // eniOf returns the device index of the ENI that has the address in the cloud.
-func (m *machine) eniOf(a netip.Addr) (int, error) {
+func (m *testNode) eniOf(a netip.Addr) (int, error) {
 	for _, nic := range m.r.Account.Attached(m.Name) {
 		for _, its := range nic.Addresses {
 			if its == a {

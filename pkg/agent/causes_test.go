@@ -51,7 +51,7 @@ func TestWhatIsInTheWayIsTheReasonOfTheFault(t *testing.T) {
 			_ = n.w.account.SetUnmanaged("subnet-a", 222) // leaves 10 when the first ENI is full
 		}, nil, 20, health.SubnetExhausted, "no addresses left in subnet subnet-a"},
 		{"the instance has no link here", large, nil, func(n *testNode) {
-			n.bookErr = nodecache.ErrDamaged
+			n.cacheErr = nodecache.ErrDamaged
 			for _, nic := range n.attached() {
 				n.hidden[nic.MAC] = true
 			}

@@ -18,65 +18,65 @@ import (
 // reasons are what it follows from why the node does not have more addresses: values, none of which
 // acts or asks.
 type reasons struct {
-	now      time.Duration
-	pool     pool.Config
-	families []eni.Family
-	first    int // lowest device index of an ENI with addresses for pods
-	view     *view
-	book     *ipam.State // nil if it can't be read
-	cache    string      // what is wrong with the node cache, "" if nothing is
-	creates  []create    // ENIs that were begun
-	links    links
-	vpc      string // what is wrong with the VPC's ranges, "" if nothing is
-	backoffs backoffs
-	full     func(subnet string) bool // others need what the subnet has
-	look     time.Duration            // when the cloud is looked at again
-	wait     wait                     // for the first describe
+	now        time.Duration
+	pool       pool.Config
+	families   []eni.Family
+	first      int // lowest device index of an ENI with addresses for pods
+	view       *view
+	cached     *ipam.State // nil if it can't be read
+	wrongCache string      // what is wrong with the node cache, "" if nothing is
+	creates    []create    // ENIs that were begun
+	links      links
+	vpc        string // what is wrong with the VPC's ranges, "" if nothing is
+	backoffs   backoffs
+	full       func(subnet string) bool // others need what the subnet has
+	look       time.Duration            // when the cloud is looked at again
+	wait       wait                     // for the first describe
 
-	demand   demand
-	decision scale.Decision
-	sized    bool           // the instance's limits are known to it
-	blockers []pool.Cause   // why the target is out of reach
-	causes   []pool.Cause   // obstacles of the last plan
-	status   *status.Status // what the tick counted
+	demand       demand
+	decision     scale.Decision
+	sized        bool           // the instance's limits are known to it
+	targetCauses []pool.Cause   // why the target is out of reach
+	causes       []pool.Cause   // what slotCauses said after the last plan
+	status       *status.Status // what the tick counted
 }
 
 // reasons returns what is known now.
 func (a *Agent) reasons(now time.Duration) reasons {
-	r := reasons{now: now, pool: a.conf.Pool, families: a.conf.Settings.Families, first: a.firstIndex(), view: &a.view, book: a.book,
+	r := reasons{now: now, pool: a.conf.Pool, families: a.conf.Settings.Families, first: a.firstIndex(), view: &a.view, cached: a.cached,
 		creates: a.mem.Creates, links: a.links, vpc: a.wrongVPC, backoffs: a.backoffs, full: func(id string) bool { return a.isFull(id, now) },
-		look: a.lookDue(now), wait: a.waitsFor(now), demand: a.demand, decision: a.decision, sized: a.sized, blockers: a.blockers, causes: a.causes, status: &a.status}
-	if a.bookErr != nil || a.rebuildFails() {
-		r.cache = a.cacheProblem()
+		look: a.lookDue(now), wait: a.waitsFor(now), demand: a.demand, decision: a.decision, sized: a.sized, targetCauses: a.targetCauses, causes: a.causes, status: &a.status}
+	if a.cacheErr != nil || a.rebuildFails() {
+		r.wrongCache = a.cacheProblem()
 		if look := a.backoffs[of(looks)]; look.err != nil && !a.view.known { // who reads the condition has no log
-			r.cache += ", and the cloud does not say what to build it from: " + look.why()
+			r.wrongCache += ", and the cloud does not say what to build it from: " + look.why()
 		}
 	}
 	return r
 }
 
-// obstacles returns why the node can't have one more slot now: nothing where it can,
+// slotCauses returns why the node can't have one more slot now: nothing where it can,
 // or has all it can ever have and wants no more. there is how many addresses each ENI
 // of the snapshot has.
-func (r reasons) obstacles(s pool.Snapshot, there []int) []pool.Cause {
+func (r reasons) slotCauses(s pool.Snapshot, there []int) []pool.Cause {
 	if most := r.decision.Most; r.demand.owned >= most {
-		if r.demand.wanted <= most {
+		if r.demand.total <= most {
 			return nil
 		}
-		limit := pool.Cause{Kind: pool.AddressLimit, Slots: r.demand.wanted - most}
-		if i := slices.IndexFunc(r.blockers, func(c pool.Cause) bool { return c.Kind == limit.Kind }); i >= 0 {
-			limit.Words = r.blockers[i].Words
+		limit := pool.Cause{Kind: pool.AddressLimit, Slots: r.demand.total - most}
+		if i := slices.IndexFunc(r.targetCauses, func(c pool.Cause) bool { return c.Kind == limit.Kind }); i >= 0 {
+			limit.Words = r.targetCauses[i].Words
 		}
 		if r.status.Most == 0 {
 			limit.Words = r.view.noRoom(r.families)
 		}
 		return []pool.Cause{limit}
 	}
-	return pool.Rank(append(r.troubles(), r.supply(s, there)...))
+	return pool.Rank(append(r.failureCauses(), r.supply(s, there)...))
 }
 
-// troubles are what is wrong with the way in which addresses come, from wherever.
-func (r reasons) troubles() []pool.Cause {
+// failureCauses are what is wrong with the way in which addresses come, from wherever.
+func (r reasons) failureCauses() []pool.Cause {
 	var list []pool.Cause
 	for _, s := range r.backoffs.scopes() {
 		if (s == of(looks) || s == of(grows) || s == of(asksFor) || s.class == adopts) && r.backoffs.stands(s, r.now) {
@@ -132,7 +132,7 @@ func (r reasons) supply(s pool.Snapshot, there []int) []pool.Cause {
 	slots, addresses := perENI(s)
 	for i := range s.ENIs {
 		e := &s.ENIs[i]
-		if e.Index < r.first || e.Leaving || there[i] >= addresses || r.view.crowded(r.book, e, s.Families) {
+		if e.Index < r.first || e.Leaving || there[i] >= addresses || r.view.crowded(r.cached, e, s.Families) {
 			continue
 		}
 		c := r.links.cause(e.ID)
@@ -190,13 +190,13 @@ func (r reasons) newENI(s pool.Snapshot, slots int) []pool.Cause {
 // eniLimit is the cause of a node that may have no more ENIs. Those that it has may have room for prefixes, but
 // for single addresses.
 func (r reasons) eniLimit(words string) []pool.Cause {
-	if singles := countPrefixes(r.view.limits.V4Block, r.book).singleWords(); singles != "" {
+	if singles := countPrefixes(r.view.limits.V4Block, r.cached).singleWords(); singles != "" {
 		words += ", and " + singles + ", left from when its subnet had no whole one or prefixes were off"
 	}
 	return []pool.Cause{{Kind: pool.ENILimit, Words: words}}
 }
 
-// untaken says which ENIs can't be taken into kernel or book.
+// untaken says which ENIs can't be taken into kernel or cache.
 func (r reasons) untaken() (list []pool.Cause) {
 	for _, s := range r.backoffs.scopes() {
 		if s.class == adopts && s.kind == anENI && r.backoffs.stands(s, r.now) {
