@@ -11,7 +11,7 @@ import (
 func TestNothingIsHandedOverWhileAStatusIsBehind(t *testing.T) {
 	in := input{network: &crd.NodeNetwork{}, term: order.NewTerm(order.Lease{}, 7, 0)}
 	for seen, want := range map[int64]order.Mode{13: order.Operator, 16: order.Self} {
-		view := order.View{Spec: order.Spec{Mode: order.Operator, SeenRevision: seen}, Status: order.Status{Revision: 13}}
+		view := order.View{Spec: order.Spec{Mode: order.Operator, SeenRevision: seen}, Status: order.Status{Revision: 13, ENIs: []order.ENI{{ID: "eni-1"}}}}
 		if got := in.handOver(view); got.Mode != want || (got.Revision > 13) != (want == order.Operator) {
 			t.Errorf("of revision 13 with %d seen: %v with revision %d", seen, got.Mode, got.Revision)
 		}
