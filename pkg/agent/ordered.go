@@ -63,6 +63,9 @@ func (o *ordered) beginLife(now time.Duration) {
 
 func (o *ordered) lookIfDue(ctx context.Context, now time.Duration) {
 	if newest, heard := o.Object.Newest(); heard {
+		if newest.Version != o.newest.Version {
+			o.outdated = "" // a version comes again with a store that was put back, and none with each deletion
+		}
 		o.newest, o.heard = newest, true
 	}
 	if o.newest.Spec.SeenRevision > 0 {
