@@ -43,6 +43,7 @@ type looks struct {
 	whole  misses        // of describes of everything
 	some   misses        // of describes of some nodes
 	failed *pool.Cause   // why they fail, once that is told
+	others others        // nodes that call the cloud themselves
 }
 
 // misses are failures in a row.
