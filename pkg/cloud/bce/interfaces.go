@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/baidubce/bce-sdk-go/services/vpc"
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
 )
@@ -126,10 +125,10 @@ func (d *Driver) listENIs(ctx context.Context, query map[string]string, want fun
 
 // page is a page of a list, of ENIs or of subnets.
 type page struct {
-	ENIs      []eniAnswer  `json:"enis"`
-	Subnets   []vpc.Subnet `json:"subnets"`
-	Truncated bool         `json:"isTruncated"`
-	Next      string       `json:"nextMarker"`
+	ENIs      []eniAnswer    `json:"enis"`
+	Subnets   []subnetAnswer `json:"subnets"`
+	Truncated bool           `json:"isTruncated"`
+	Next      string         `json:"nextMarker"`
 }
 
 // mostPages ends a list whose marker leads round in circles.
