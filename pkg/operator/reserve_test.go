@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -190,6 +191,13 @@ func TestRangesStayReserved(t *testing.T) {
 		// Who deletes the object names no range any more.
 		w.store.forget("a")
 		w.until(12*time.Minute, func() bool { return w.reservedIn("a") == "" })
+		w.store.name("a", "10.0.1.0/24")
+		w.until(time.Minute, func() bool { return w.reservedIn("a") != "" })
+		w.leading().kill() // and the next leader knows nothing of the object
+		w.store.forget("a")
+		time.Sleep(20 * time.Second)
+		w.leadWith(ctx, nil)
+		w.until(2*time.Minute, func() bool { return w.reservedIn("a") == "" })
 		w.check()
 	})
 }
@@ -232,15 +240,22 @@ func TestWhatOthersHaveReservedBarsARange(t *testing.T) {
 }
 
 // barredRanges is a driver without the rights to reserved ranges.
-type barredRanges struct{ driver.Driver }
+type barredRanges struct {
+	driver.Driver
+	asked *atomic.Int64 // for those of b
+}
 
-func (barredRanges) Reservations(context.Context, string) ([]driver.Reservation, error) {
+func (d barredRanges) Reservations(_ context.Context, subnet string) ([]driver.Reservation, error) {
+	if subnet == "b" {
+		d.asked.Add(1)
+	}
 	return nil, &driver.Error{Kind: cloud.ErrForbidden, Why: cloud.Unauthorized, Detail: "you may not"}
 }
 
 func TestWithoutTheRightOnlySubnetsThatNameRangesSaySo(t *testing.T) {
 	play(t, setup{nodes: 1, subnets: []sim.Subnet{{ID: "a", V4: mustPrefix("10.0.0.0/24")}, {ID: "b", V4: mustPrefix("10.0.1.0/24")}}}, func(ctx context.Context, w *world) {
-		w.wrap = func(d driver.Driver) driver.Driver { return barredRanges{d} }
+		var asked atomic.Int64
+		w.wrap = func(d driver.Driver) driver.Driver { return barredRanges{d, &asked} }
 		w.leadWith(ctx, nil)
 		w.begin(ctx)
 		w.until(2*time.Minute, func() bool { return w.store.subnet("a") != nil })
@@ -248,6 +263,10 @@ func TestWithoutTheRightOnlySubnetsThatNameRangesSaySo(t *testing.T) {
 		w.untilItSays("False Forbidden")
 		if s := w.store.subnet("b"); len(s.Status.Conditions) > 0 {
 			t.Errorf("the other one says %+v", s.Status.Conditions)
+		}
+		time.Sleep(30 * time.Minute)
+		if n := asked.Load(); n != 1 {
+			t.Errorf("for a subnet of which nobody named a range it was asked %d times", n)
 		}
 	})
 }
