@@ -89,6 +89,7 @@ func PlanReserving(want []netip.Prefix, there []Reserved) (p Reserving) {
 		}
 	}
 	for _, in := range want {
+		// One of ours that overlaps is no bar: it ends first, since it is not as wanted.
 		switch at := slices.IndexFunc(there, func(is Reserved) bool { return (!is.Ours || is.Blocks) && is.Range.Overlaps(in) }); {
 		case slices.ContainsFunc(there, func(is Reserved) bool { return is.Range == in && !is.Blocks }):
 		case at >= 0:

@@ -3,7 +3,6 @@ package bce
 import (
 	"context"
 	"net/netip"
-	"strings"
 
 	"github.com/baidubce/bce-sdk-go/services/vpc"
 	"github.com/enipool/enipool/pkg/cloud"
@@ -38,43 +37,23 @@ func (d *Driver) Unreserve(ctx context.Context, id string) error {
 	return d.send(ctx, request{method: "DELETE", path: reservePath + "/" + id})
 }
 
-// Reservations implements driver.Driver. A page begins at a reservation: after one that was deleted meanwhile the list is refused, and
-// asked for again by whoever wants it.
+// Reservations implements driver.Driver.
 func (d *Driver) Reservations(ctx context.Context, subnet string) (list []driver.Reservation, err error) {
-	marker := ""
-	for range mostPages {
-		var a vpc.ListIpeserveResult
-		r := request{method: "GET", path: reservePath, query: map[string]string{"subnetId": subnet, "maxKeys": "1000"}, into: &a}
-		if marker != "" {
-			r.query["marker"] = marker
+	all, err := d.allPages(ctx, reservePath, map[string]string{"subnetId": subnet})
+	for _, is := range all.Reserved {
+		in, err := parseReserved(is.IpCidr)
+		if err != nil || !validID(is.IpReserveId) {
+			return nil, d.badAnswer(request{method: "GET"}, "a reservation of subnet "+subnet+" can't be")
 		}
-		if err := d.send(ctx, r); err != nil {
-			return nil, err
-		}
-		for _, is := range a.IpReserves {
-			in, ok := parseReserved(is.IpCidr)
-			if !ok || !validID(is.IpReserveId) {
-				return nil, d.badAnswer(r, "a reservation of subnet "+subnet+" can't be")
-			}
-			list = append(list, driver.Reservation{ID: is.IpReserveId, Subnet: is.SubnetId, Range: in, Note: is.Description})
-		}
-		if !a.IsTruncated {
-			return list, nil
-		}
-		if a.NextMarker == "" || a.NextMarker == marker {
-			break
-		}
-		marker = a.NextMarker
+		list = append(list, driver.Reservation{ID: is.IpReserveId, Subnet: is.SubnetId, Range: in, Note: is.Description})
 	}
-	return nil, d.errNoNextPage()
+	return list, err
 }
 
 // parseReserved reads a reserved range, which may be a single address.
-func parseReserved(text string) (in netip.Prefix, ok bool) {
-	if !strings.Contains(text, "/") {
-		a, err := netip.ParseAddr(text)
-		return netip.PrefixFrom(a, a.BitLen()), err == nil && a.Zone() == ""
+func parseReserved(text string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return a.Prefix(a.BitLen())
 	}
-	in, err := netip.ParsePrefix(text)
-	return in, err == nil
+	return netip.ParsePrefix(text)
 }
