@@ -157,6 +157,9 @@ func (t *term) looked(s seen, members map[string]*member) {
 			t.dirty[name] = true
 		}
 		view, is := s.views[node.node.Instance]
+		if is {
+			t.noteChanges(node, view)
+		}
 		switch {
 		case t.guests[name] == node && is:
 			node.shown = &shown{s.began, view}
@@ -187,6 +190,7 @@ func (t *term) looked(s seen, members map[string]*member) {
 	if s.all {
 		t.looks.all, t.looks.shown = s.began.Mono+t.o.Describe, s.began.Wall
 		t.o.Meter.Described(now.Mono - s.began.Mono)
+		t.leaveToOthers(s.began.Mono)
 		t.takePlaces(s)
 		for name, node := range t.members {
 			if !node.calm { // what subnets have left may be what it waits for

@@ -24,6 +24,7 @@ type subnet struct {
 	moves   []*move
 	sums    *moved // of the moves that count, nil after a change
 	emptied
+	kept  kept // ranges that are reserved in the cloud
 	wrote bool // a write is under way, or the last was refused: until the next describe
 }
 
@@ -174,13 +175,13 @@ func (s *subnet) tell(p placement.Subnet, counts portion, now order.Moment) (*cr
 	if s.place.ID != "" {
 		status.DescribedAt = wall(s.began)
 	}
+	s.kept.tell(next, now.Wall)
 	return next, !sameSubnet(s.object.Status, *status)
 }
 
 // sameSubnet tells whether a status says nothing new: times alone cause no write.
 func sameSubnet(a, b crd.SubnetStatus) bool {
 	a.DescribedAt, b.DescribedAt, a.RetryAt, b.RetryAt, a.FullSince, b.FullSince = nil, nil, nil, nil, nil, nil
-	a.Conditions, b.Conditions, a.Reserved, b.Reserved = nil, nil, nil, nil
-	return a.VPC == b.VPC && a.Zone == b.Zone && a.V4 == b.V4 && a.V6 == b.V6 && a.Free == b.Free && a.Owed == b.Owed && a.Room == b.Room &&
+	return saysSameKept(a, b) && a.VPC == b.VPC && a.Zone == b.Zone && a.V4 == b.V4 && a.V6 == b.V6 && a.Free == b.Free && a.Owed == b.Owed && a.Room == b.Room &&
 		a.Interfaces == b.Interfaces && a.Addresses == b.Addresses && a.State == b.State
 }
