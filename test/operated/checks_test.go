@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
@@ -127,4 +128,14 @@ func (b *bed) shrinks(before int) {
 		}
 		return nil
 	})
+}
+
+// says returns what tells whether a program has logged something.
+func (b *bed) says(name, what string) func() error {
+	return func() error {
+		if text := b.said(name); !strings.Contains(text, what) {
+			return errors.New("it has not said " + what)
+		}
+		return nil
+	}
 }
