@@ -47,6 +47,7 @@ func (c *cluster) installOperators() {
 		"operator.yaml": fmt.Sprintf(operatorFile, c.nodes[0].Name, lab.Subnet.ID)} {
 		c.must(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
+	c.Kubectl("apply", "--server-side", "--validate=strict", "--kustomize=../../conf/kubernetes/crds")
 	c.Kubectl("apply", "--server-side", "--validate=strict", "--kustomize="+dir)
 	c.Kubectl("--namespace=kube-system", "rollout", "status", "deployment/enipool-operator", "--timeout=3m")
 }
