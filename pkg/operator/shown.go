@@ -38,8 +38,8 @@ func prefixesOf(l eni.Limits, addrs []netip.Addr) (list []netip.Prefix) {
 // blockOf returns the delegated prefix that an address is of, if all of it is there.
 func blockOf(l eni.Limits, a netip.Addr, there map[netip.Addr]bool) (netip.Prefix, bool) {
 	b := l.Block(eni.FamilyOf(a))
-	if b.Size <= 1 {
-		return netip.Prefix{}, false
+	if b.Size < 1 {
+		return netip.Prefix{}, false // also those that are left after prefixes were turned off go as a whole
 	}
 	p, err := a.Prefix(b.Bits)
 	if err != nil {

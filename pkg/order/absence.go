@@ -1,6 +1,7 @@
 package order
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"time"
@@ -51,4 +52,19 @@ func (t *Term) DescribeAgain() (at time.Duration, is bool) {
 		}
 	}
 	return at, is
+}
+
+// latest returns the most that is noted of prefixes that have an address in common with p: what goes in one form may come back in another.
+func latest[V cmp.Ordered](noted map[netip.Prefix]V, p netip.Prefix) (most V) {
+	for of, v := range noted {
+		if of.Overlaps(p) {
+			most = max(most, v)
+		}
+	}
+	return most
+}
+
+// deleteWithin forgets what is noted of p and of addresses within it. A wider prefix has others too.
+func deleteWithin[V any](noted map[netip.Prefix]V, p netip.Prefix) {
+	maps.DeleteFunc(noted, func(of netip.Prefix, _ V) bool { return of.Bits() >= p.Bits() && p.Overlaps(of) })
 }

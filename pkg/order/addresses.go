@@ -54,14 +54,43 @@ func (s addrSet) add(addrs []netip.Addr) {
 	}
 }
 
-// hasAll tells whether every address of the prefix is in the set.
+// hasAll tells whether the prefix has addresses and every one of them is in the set.
 func (s addrSet) hasAll(l eni.Limits, p netip.Prefix) bool {
-	return !slices.ContainsFunc(expandPrefix(l, p), func(a netip.Addr) bool { return !s[a] })
+	all := expandPrefix(l, p)
+	return len(all) > 0 && !slices.ContainsFunc(all, func(a netip.Addr) bool { return !s[a] })
 }
 
 // hasAny tells whether some address of the prefix is in the set.
 func (s addrSet) hasAny(l eni.Limits, p netip.Prefix) bool {
 	return slices.ContainsFunc(expandPrefix(l, p), func(a netip.Addr) bool { return s[a] })
+}
+
+// partOf returns what of the prefix keep says: itself where that is all of it, else single addresses.
+func partOf(l eni.Limits, p netip.Prefix, keep func(netip.Addr) bool) []netip.Prefix {
+	all := expandPrefix(l, p)
+	var part []netip.Prefix
+	for _, a := range all {
+		if keep(a) {
+			part = append(part, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	if len(part) > 0 && len(part) == len(all) {
+		return []netip.Prefix{p}
+	}
+	return part
+}
+
+// partsOf returns what of the prefixes keep says.
+func partsOf(l eni.Limits, list []netip.Prefix, keep func(netip.Addr) bool) (parts []netip.Prefix) {
+	for _, p := range list {
+		parts = append(parts, partOf(l, p, keep)...)
+	}
+	return parts
+}
+
+// without returns the prefixes without the addresses of the set: of one that loses some the others stay, as single addresses.
+func (s addrSet) without(l eni.Limits, list []netip.Prefix) []netip.Prefix {
+	return partsOf(l, list, func(a netip.Addr) bool { return !s[a] })
 }
 
 // quarantinedPrefixes returns the prefixes of quarantine.

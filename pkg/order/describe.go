@@ -3,7 +3,8 @@ package order
 import (
 	"net/netip"
 	"slices"
-	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
 )
 
 // Description is what the cloud shows of a node's addresses, as one describe has it.
@@ -28,7 +29,7 @@ func (t *Term) Described(v View, now Moment, d Description) (Status, bool) {
 	if IsBehind(v) {
 		// What was accepted once may have gone and come back since: what its agent does not publish serves pods.
 		published := setOf(next.Limits, v.Spec.Release)
-		next.Releasing = slices.DeleteFunc(next.Releasing, func(p netip.Prefix) bool { return !published.hasAny(next.Limits, p) })
+		next.Releasing = partsOf(next.Limits, next.Releasing, func(a netip.Addr) bool { return published[a] })
 	}
 	lacks := t.compareWith(d)
 	var gone, doubtful []netip.Prefix
@@ -48,20 +49,26 @@ func (t *Term) Described(v View, now Moment, d Description) (Status, bool) {
 			doubtful = append(doubtful, e.Addresses...)
 			continue
 		}
-		for _, p := range t.missingFrom(e.Addresses, shown, d.Began.Mono) {
-			switch {
-			case d.shows(p): // on another ENI of the node, from which it must not go too
-				e.Addresses, changed = slices.DeleteFunc(e.Addresses, func(q netip.Prefix) bool { return q == p }), true
-			case lacks(thing{e.ID, p}):
+		unknown := setOf(next.Limits, e.Addresses).without(next.Limits, notIn(shown, e.Addresses))
+		missing, moved := t.missingFrom(next.Limits, *e, d)
+		if len(moved) > 0 { // to another ENI of the node, from which it must not go too
+			e.Addresses, changed = setOf(next.Limits, moved).without(next.Limits, e.Addresses), true
+		}
+		for _, p := range missing {
+			if lacks(thing{e.ID, p}) {
 				gone = append(gone, p)
-			default:
+			} else {
 				doubtful = append(doubtful, p)
 			}
 		}
-		for _, p := range shown {
+		for _, p := range unknown {
 			// One that was taken and assigned again a moment ago may be shown where it was.
-			if !slices.Contains(e.Addresses, p) && t.taken[p] <= d.Began.Mono && t.given[p] <= d.Began.Mono {
-				e.Addresses, changed = append(e.Addresses, p), true
+			known := func(a netip.Addr) bool {
+				single := netip.PrefixFrom(a, a.BitLen())
+				return latest(t.taken, single) <= d.Began.Mono && latest(t.given, single) <= d.Began.Mono
+			}
+			if fresh := partOf(next.Limits, p, known); len(fresh) > 0 {
+				e.Addresses, changed = append(e.Addresses, fresh...), true
 			}
 		}
 	}
@@ -88,24 +95,33 @@ func (t *Term) Described(v View, now Moment, d Description) (Status, bool) {
 	return t.endChange(v, next), true
 }
 
-// shows tells whether the describe shows the prefix on any ENI.
-func (d Description) shows(p netip.Prefix) bool {
+// addrs returns the addresses that the describe shows on any ENI.
+func (d Description) addrs(l eni.Limits) addrSet {
+	set := addrSet{}
 	for _, list := range d.Shown {
-		if slices.Contains(list, p) {
-			return true
-		}
+		set.add(Addresses(l, list...))
 	}
-	return false
+	return set
 }
 
-// missingFrom returns the addresses that a describe should show and does not.
-func (t *Term) missingFrom(have, shown []netip.Prefix, began time.Duration) (gone []netip.Prefix) {
-	for _, p := range have {
-		if !slices.Contains(shown, p) && t.given[p] <= began {
-			gone = append(gone, p)
-		}
+// missingFrom returns what a describe should show of an ENI and does not, and of that what it shows on another one. The form is nobody's
+// business: single addresses that fill a prefix may be shown as that, and a prefix as single ones. Of a prefix of which some is shown it is
+// the other addresses.
+func (t *Term) missingFrom(l eni.Limits, e ENI, d Description) (missing, moved []netip.Prefix) {
+	suspects := notIn(e.Addresses, d.Shown[e.ID])
+	if len(suspects) == 0 {
+		return nil, nil
 	}
-	return gone
+	here, anywhere := setOf(l, d.Shown[e.ID]), d.addrs(l)
+	suspects = partsOf(l, suspects, func(a netip.Addr) bool {
+		return !here[a] && latest(t.given, netip.PrefixFrom(a, a.BitLen())) <= d.Began.Mono
+	})
+	return anywhere.without(l, suspects), partsOf(l, suspects, func(a netip.Addr) bool { return anywhere[a] })
+}
+
+// notIn returns those of the prefixes that do not stand in the other list as they are.
+func notIn(list, other []netip.Prefix) []netip.Prefix {
+	return slices.DeleteFunc(slices.Clone(list), func(p netip.Prefix) bool { return slices.Contains(other, p) })
 }
 
 // Follows returns whether a status may follow another, as the API server checks it: what only grows does, and

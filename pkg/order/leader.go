@@ -1,6 +1,7 @@
 package order
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -137,19 +138,22 @@ func (t *Term) Unassigned(v View, now Moment, addrs ...netip.Prefix) Status {
 
 func (t *Term) removeGone(next *Status, now Moment, addrs []netip.Prefix) {
 	gone := setOf(next.Limits, addrs)
-	out := func(p netip.Prefix) bool { return gone.hasAny(next.Limits, p) }
 	for i := range next.ENIs {
-		next.ENIs[i].Addresses = slices.DeleteFunc(next.ENIs[i].Addresses, out)
+		next.ENIs[i].Addresses = gone.without(next.Limits, next.ENIs[i].Addresses)
 	}
-	next.Releasing = slices.DeleteFunc(next.Releasing, out)
+	next.Releasing = gone.without(next.Limits, next.Releasing)
+	left := next.presentAddrs()
 	for _, p := range addrs {
 		t.taken[p] = now.Mono + t.Lease.Settle
-		delete(t.given, p)
-		if t.doubts[p] > 0 {
+		deleteWithin(t.given, p)
+		if latest(t.doubts, p) > 0 {
 			t.quarantine(next, p, now)
 		}
-		delete(t.doubts, p)
 	}
+	// A call for a whole prefix stays in doubt until all of the prefix is gone.
+	maps.DeleteFunc(t.doubts, func(of netip.Prefix, _ int) bool {
+		return gone.hasAny(next.Limits, of) && !left.hasAny(next.Limits, of)
+	})
 }
 
 // quarantineUntil notes until when a late call may take the address.
@@ -173,11 +177,9 @@ func (t *Term) Assigned(v View, now Moment, id string, addrs ...netip.Prefix) St
 		have := setOf(next.Limits, e.Addresses)
 		for _, p := range addrs {
 			t.given[p] = now.Mono + t.Lease.Settle
-			delete(t.taken, p)
-			delete(t.lacked, thing{id, p})
-			if !have.hasAny(next.Limits, p) {
-				e.Addresses = append(e.Addresses, p)
-			}
+			deleteWithin(t.taken, p)
+			maps.DeleteFunc(t.lacked, func(what thing, _ time.Duration) bool { return what.eni == id && what.prefix.Overlaps(p) })
+			e.Addresses = append(e.Addresses, have.without(next.Limits, []netip.Prefix{p})...)
 		}
 	}
 	return t.endChange(v, next)
@@ -204,7 +206,7 @@ func (t *Term) Deleted(v View, id string) Status {
 	next := t.beginChange(v.Status)
 	if e := next.findENI(id); e != nil {
 		gone := setOf(next.Limits, e.Addresses)
-		next.Releasing = slices.DeleteFunc(next.Releasing, func(p netip.Prefix) bool { return gone.hasAny(next.Limits, p) })
+		next.Releasing = gone.without(next.Limits, next.Releasing)
 	}
 	next.ENIs = slices.DeleteFunc(next.ENIs, func(e ENI) bool { return e.ID == id })
 	next.LeavingInterfaces = slices.DeleteFunc(next.LeavingInterfaces, func(of string) bool { return of == id })

@@ -40,10 +40,14 @@ func (t *Term) QuarantineEnds(q Quarantined, now Moment) time.Duration {
 // What the status has and it lacks may be what such a call has taken. It tells whether anything has ended.
 func (t *Term) endQuarantines(s *Status, d Description) (ended bool) {
 	t.noteQuarantined(*s, d.Began)
-	there := s.presentAddrs()
+	if len(s.Quarantined) == 0 {
+		return false
+	}
+	there, shown := s.presentAddrs(), d.addrs(s.Limits)
 	var stay []Quarantined
 	for _, q := range s.Quarantined {
-		proven := d.shows(q.Prefix) || !there.hasAny(s.Limits, q.Prefix)
+		// In whatever form it is back: what the describe does not show of it the node must not have either.
+		proven := len(partOf(s.Limits, q.Prefix, func(a netip.Addr) bool { return there[a] && !shown[a] })) == 0
 		if t.QuarantineEnds(q, d.Began) > d.Began.Mono || !proven {
 			stay = append(stay, q)
 			continue
