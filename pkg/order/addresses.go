@@ -7,11 +7,15 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 )
 
+// WidestV4 is the length of the widest delegated prefix of IPv4: no cloud delegates a wider one. An object may say anything, and
+// each address of a prefix is looked at.
+const WidestV4 = 28
+
 // addrSet is addresses one by one, whether they came as such or in delegated prefixes.
 type addrSet map[netip.Addr]bool
 
 // Addresses returns the addresses of prefixes that pods may have, in their order: a host prefix is one, a
-// delegated one of IPv4 all of it. One of IPv6 is as many as its Size in the limits says, from the second on,
+// delegated one of IPv4 all of it, and one that is wider than any that is delegated none. One of IPv6 is as many as its Size in the limits says, from the second on,
 // since the first is the anycast address of the prefix's routers (RFC 4291, 2.6.1).
 func Addresses(l eni.Limits, prefixes ...netip.Prefix) []netip.Addr {
 	var list []netip.Addr
@@ -28,6 +32,9 @@ func expandPrefix(l eni.Limits, p netip.Prefix) []netip.Addr {
 	}
 	n := max(l.Block(eni.IPv6).Size, 1)
 	if a.Is4() {
+		if p.Bits() < WidestV4 {
+			return nil
+		}
 		n = 1 << (a.BitLen() - p.Bits())
 	} else {
 		a = a.Next()

@@ -98,8 +98,12 @@ func TestTheAPIServerHoldsTheRules(t *testing.T) {
 		{"more slots than allowed", func(n *NodeNetwork) { n.Spec.Pool.MaxAllocate = 15 }, "slots above pool.maxAllocate"},
 		{"a release", func(n *NodeNetwork) { n.Spec.Release = []string{"10.0.0.7", "10.0.1.0/28", "fd00::/80"} }, ""},
 		{"what is no address", func(n *NodeNetwork) { n.Spec.Release = []string{"10.0.0.300"} }, "neither an address nor a prefix"},
+		{"a prefix as wide as they are delegated", func(n *NodeNetwork) { n.Spec.Release = []string{"10.0.1.16/28", "fd00::/64"} }, ""},
+		{"a wider one", func(n *NodeNetwork) { n.Spec.Release = []string{"10.0.1.0/27"} }, "wider than a delegated prefix"},
 		{"what others hold", func(n *NodeNetwork) { n.Spec.Held = []string{"10.0.0.7"} }, ""},
 		{"others hold what is no address", func(n *NodeNetwork) { n.Spec.Held = []string{"eth0"} }, "neither an address nor a prefix"},
+		{"others hold a prefix", func(n *NodeNetwork) { n.Spec.Held = []string{"10.0.1.16/28"} }, ""},
+		{"others hold half of all there is", func(n *NodeNetwork) { n.Spec.Held = []string{"128.0.0.0/1"} }, "wider than a delegated prefix"},
 		{"its own calls", func(n *NodeNetwork) { n.Spec.Mode = Self }, ""},
 		{"its own calls and a release", func(n *NodeNetwork) { n.Spec.Mode, n.Spec.Release = Self, []string{"10.0.0.7"} }, "releases by itself"},
 		{"an ENI goes", func(n *NodeNetwork) { n.Spec.ReleaseInterfaces = []string{"eni-0a1"} }, ""},
@@ -119,6 +123,7 @@ func TestTheAPIServerHoldsTheRules(t *testing.T) {
 		{"too many releases", handsOver(Handover{Release: texts(1025, "fd00::")}), "must have at most 1024 items"},
 		{"too many ENIs", handsOver(Handover{ReleaseInterfaces: texts(65, "eni-")}), "must have at most 64 items"},
 		{"a release of what is no address", handsOver(Handover{Release: []string{"ten"}}), "neither an address nor a prefix"},
+		{"a handover of a wide prefix", handsOver(Handover{Release: []string{"10.0.0.0/8"}}), "wider than a delegated prefix"},
 		{"the deletion of what is no ENI", handsOver(Handover{ReleaseInterfaces: []string{"eni 1"}}), "should match"},
 	}, func(n *NodeNetwork) error { return c.Update(ctx, n) })
 	stated := func(revision, created, epoch int64) func(*NodeNetwork) {
