@@ -102,15 +102,13 @@ func (in input) learn(view order.View) order.Status {
 			view.Status = in.term.Made(view, in.now, string(in.network.UID), e)
 		}
 	}
-	for i, e := range view.Status.ENIs {
+	for _, e := range view.Status.ENIs {
 		nic, there := in.shown.findENI(e.ID)
 		switch {
 		case e.State != order.Detached:
 		case there && nic.Index >= 0:
-			// Somebody has attached it again. What it has is as it was, and what is accepted stays so.
-			view.Status.ENIs = slices.Clone(view.Status.ENIs)
-			view.Status.ENIs[i].State, view.Status.ENIs[i].Index = order.Attached, nic.Index
-			view.Status = in.bump(view, view.Status)
+			// Somebody has attached it again. What is accepted stays so.
+			view.Status = in.term.Reattached(view, in.shown.description(view.Status), e.ID, nic.Index)
 		case !there && in.gone(e.ID):
 			if view.Status = in.term.Deleted(view, e.ID); isBehind {
 				view.Status.Revision = before.Revision

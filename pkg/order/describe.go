@@ -95,6 +95,23 @@ func (t *Term) Described(v View, now Moment, d Description) (Status, bool) {
 	return t.endChange(v, next), true
 }
 
+// Reattached returns the status with a detached ENI that a describe shows attached again, with the index. What it had is from before: of
+// what the describe lacks another node may have some by now, so no pod gets that until a describe a consistency window later tells.
+func (t *Term) Reattached(v View, d Description, id string, index int) Status {
+	next := t.beginChange(v.Status)
+	e := next.findENI(id)
+	if e == nil || e.State != Detached {
+		return v.Status
+	}
+	e.State, e.Index = Attached, index
+	missing, moved := t.missingFrom(next.Limits, *e, d)
+	e.Addresses = setOf(next.Limits, moved).without(next.Limits, e.Addresses)
+	for _, p := range missing {
+		next.quarantineUntil(p, d.Began.Wall.Add(t.Lease.Settle))
+	}
+	return t.endChange(v, next)
+}
+
 // addrs returns the addresses that the describe shows on any ENI.
 func (d Description) addrs(l eni.Limits) addrSet {
 	set := addrSet{}
