@@ -67,7 +67,7 @@ func (in input) decide() (decision, error) {
 	if !in.term.Led(view.Status) {
 		return decision{}, errLater
 	}
-	view = in.bringBack(view)
+	view = in.disown(in.bringBack(view))
 	if in.limits != (eni.Limits{}) {
 		view.Status.Limits = in.limits
 	}
@@ -140,7 +140,7 @@ func (in input) accept(view order.View) order.Status {
 	if order.IsBehind(view) {
 		return view.Status // with another revision the agent would take it for one of now
 	}
-	if in.network.DeletionTimestamp == nil && !in.early {
+	if in.network.DeletionTimestamp == nil && !in.early && !in.asksFromBackup() {
 		view.Status, _ = in.term.Accept(view)
 	}
 	if len(view.Status.Releasing)+len(view.Status.LeavingInterfaces) > 0 {
@@ -154,7 +154,7 @@ func (in input) handOver(view order.View) order.Status {
 	next := view.Status
 	switch want := view.Spec.Mode; {
 	case in.observe, order.IsBehind(view) && len(next.ENIs) > 0: // with another revision the agent would take them for those of now
-	case want == order.Operator && in.network.Status.Mode == "" && in.network.Spec.Handover == nil:
+	case want == order.Operator && in.network.Status.Mode == "" && in.network.Spec.Handover == nil && !in.asksFromBackup():
 		next.Mode = order.Operator // its agent has never called: it would hand over something, if only that it has nothing
 	case want == order.Operator && (next.Mode == order.Self || next.Mode == order.Leaving):
 		next.Mode = order.Joining

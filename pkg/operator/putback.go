@@ -115,3 +115,18 @@ func (in input) bringBack(view order.View) order.View {
 	}
 	return view
 }
+
+// asksFromBackup tells whether an object was made again from a backup, and its agent has not written since: a node has nothing to release
+// when its agent makes its object. What the spec says goes back may serve pods by now.
+func (in input) asksFromBackup() bool {
+	return in.network.Generation <= 1 && len(in.network.Spec.Release)+len(in.network.Spec.ReleaseInterfaces) > 0
+}
+
+// disown returns the view without what a status from a backup has accepted: such a status has taken in more changes of the spec than the
+// object has had.
+func (in input) disown(view order.View) order.View {
+	if !in.observe && in.network.Status.ObservedGeneration > in.network.Generation {
+		view.Status, _ = in.term.Disown(view, in.now)
+	}
+	return view
+}

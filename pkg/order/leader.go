@@ -78,6 +78,27 @@ func (t *Term) Accept(v View) (Status, bool) {
 	return t.endChange(v, next), true
 }
 
+// Disown returns the status of an object that was made again from a backup with its status, which is one of before: what it has accepted may
+// have gone since, and serve pods again. It goes back once the agent publishes it. Of what a call of before may still take no pod
+// gets any.
+func (t *Term) Disown(v View, now Moment) (Status, bool) {
+	if !t.Led(v.Status) || len(v.Status.Releasing)+len(v.Status.LeavingInterfaces) == 0 {
+		return v.Status, false
+	}
+	next := v.Status.clone()
+	doubtful := next.Releasing
+	for _, id := range next.LeavingInterfaces {
+		if e := next.findENI(id); e != nil {
+			doubtful = append(doubtful, e.Addresses...)
+		}
+	}
+	for _, p := range doubtful {
+		t.quarantine(&next, p, now)
+	}
+	next.Releasing, next.LeavingInterfaces = nil, nil
+	return t.endChange(v, next), true
+}
+
 // Take returns the status with the leader's epoch, and whether it is not there yet. It is written before the first address of the
 // node is unassigned: until then an earlier leader may still write, by a describe of before the call.
 func (t *Term) Take(v View) (Status, bool) {
