@@ -75,6 +75,7 @@ func (t *term) takeNetwork(copied *crd.NodeNetwork) {
 	if node == nil {
 		t.dropGuest(copied.Name)
 		node = newMember(t.nodeFor(copied), order.NewTerm(t.o.Lease, t.epoch, 0))
+		t.followEnded(node)
 		t.members[copied.Name] = node
 		node.takeCopy(copied)
 		node.recallLimits(copied)
@@ -145,6 +146,7 @@ func (t *term) replaceMember(name string, node *member) {
 		return
 	}
 	delete(t.members, name)
+	t.noteEnded(name, node)
 	if node.client != nil {
 		t.o.Region.Forget(node.node.Instance)
 		delete(t.claims, node.node.Instance)

@@ -29,6 +29,7 @@ type term struct {
 	dirty   map[string]bool // members to look at
 	index
 	looks
+	past
 	running  map[*job]bool
 	sweeps   sweeps
 	scanAt   time.Duration // when dues are asked next
