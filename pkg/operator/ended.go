@@ -7,7 +7,8 @@ import (
 
 // past is what a term remembers of nodes and objects that have gone.
 type past struct {
-	ends map[string]ended // by name of the node
+	ends    map[string]ended // by name of the node
+	leavers leavers
 }
 
 // ended is what is known of an object that is no more, when nothing was open in it: who makes it again remembers its revision, which is no sign that

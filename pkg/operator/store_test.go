@@ -298,3 +298,13 @@ func (s *store) forgetNode(name string) {
 	delete(s.nodes, name)
 	s.tell("", operator.Event{Node: &n, Deleted: true})
 }
+
+// changeNode lets a Node say something else.
+func (s *store) changeNode(name string, to func(*operator.Node)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.nodes[name]
+	to(&n)
+	s.nodes[name] = n
+	s.tell("", operator.Event{Node: &n})
+}

@@ -156,7 +156,7 @@ func (t *term) scan(now time.Duration) time.Duration {
 	for _, s := range t.subnets {
 		s.emptied.is = s.emptied.is && now < s.emptied.until
 	}
-	wait := min(t.describeMembers(now), t.readOlder(now), t.sweep(now))
+	wait := min(t.describeMembers(now), t.readOlder(now), t.sweep(now), t.askLeavers(now))
 	if at, is := t.due.next(); is {
 		wait = min(wait, max(0, at-now))
 	}
