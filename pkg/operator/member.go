@@ -72,6 +72,7 @@ type times struct {
 	owing  time.Duration // since when it has something to release, 0 if it has not
 	due    time.Duration // when to look at it again although nothing changed, 0: not before something does
 	waits  waitingSince
+	bare   time.Duration // since when its Node lacks its provider ID or its zone, 0 if it has both
 }
 
 // waitingSince is since when pods wait, once by the agent's clock and once by this process's.
@@ -195,6 +196,8 @@ func (m *member) planFacts(subnets []pool.Subnet, now time.Duration) order.Facts
 	facts.Unmanaged = m.shown.countOthers()
 	if m.noNew.Next > now {
 		facts.NoNew = m.noNew
+	} else if m.node.Zone == "" && !m.isLate(now) {
+		facts.NoNew = pool.Cause{Kind: pool.UnderWay, Next: m.bare + lateNode, Words: "the Node has no zone yet"}
 	}
 	for _, nic := range m.shown.view.Interfaces {
 		_, unsure := m.unsure[nic.ID]

@@ -36,6 +36,7 @@ func (t *term) reconcile(name string) {
 		return // its end comes here again
 	}
 	now := t.now()
+	node.noteNode(now.Mono)
 	if node.isGoing() {
 		if t.sendOff(node); node.seenGone {
 			t.o.Gate.setFresh(name, nil)
@@ -115,6 +116,9 @@ func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 // nextTries returns when what was refused may be tried again.
 func (node *member) nextTries() []time.Duration {
 	list := []time.Duration{node.noNew.Next}
+	if node.bare > 0 {
+		list = append(list, node.bare+lateNode)
+	}
 	for _, p := range node.pauses {
 		list = append(list, p.until, p.why.Next)
 	}

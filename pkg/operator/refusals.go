@@ -127,6 +127,7 @@ func (m *member) ownCauses(now time.Duration) (list []pool.Cause) {
 	switch {
 	case m.rival != "":
 		list = append(list, pool.Cause{Kind: noInstance, Words: fmt.Sprintf("Node %s has the same instance by its provider ID, and had it first", m.rival)})
+	case m.node.Instance == "" && !m.isLate(now):
 	case m.node.Instance == "":
 		list = append(list, pool.Cause{Kind: noInstance, Words: "the Node has no provider ID"})
 	case m.shown != nil && m.shown.view.Err != nil:
