@@ -193,7 +193,7 @@ func (m *member) planFacts(subnets []pool.Subnet, now time.Duration) order.Facts
 	if m.shown == nil {
 		return facts
 	}
-	facts.Unmanaged = m.shown.countOthers()
+	facts.Unmanaged = m.shown.countOthers(m.view.Status)
 	if m.noNew.Next > now {
 		facts.NoNew = m.noNew
 	} else if m.node.Zone == "" && !m.isLate(now) {
