@@ -89,6 +89,7 @@ type absences struct {
 	removed   map[string]time.Duration // by calls: until when a describe may still show it
 	lacked    map[string]absence       // detached ones that the last describe lacked
 	loose     map[string]time.Duration // attached nowhere: the first describe in a row that shows it so
+	unneeded  time.Duration            // since when no new ENI is needed, 0 if one is
 }
 
 func newMember(n Node, term *order.Term) *member {

@@ -99,6 +99,7 @@ func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 			node.wants[s.Subnet] += s.takes()
 		}
 	}
+	t.skipBegun(node, view, now)
 	t.o.Gate.setFresh(node.network.Name, list)
 	for _, at := range node.nextTries() {
 		if at > now.Mono && (node.due == 0 || at < node.due) {

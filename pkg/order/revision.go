@@ -55,3 +55,13 @@ func (t *Term) KnownFrom() time.Duration {
 func (t *Term) Follow(revision int64, at time.Duration) {
 	t.ended, t.Acquired = revision, max(t.Acquired, at)
 }
+
+// Skip returns the status with which no ENI is begun with a token any more; uid is the object's. Nothing changes if it is not the next one's.
+func (t *Term) Skip(v View, uid, token string) Status {
+	if token != Token(uid, v.Status.Created) {
+		return v.Status
+	}
+	next := t.beginChange(v.Status)
+	next.Created++
+	return t.endChange(v, next)
+}
