@@ -33,12 +33,15 @@ func (t *term) noteLeaver(instance string) {
 // askLeavers asks about some of them, and returns how long until it does that next.
 func (t *term) askLeavers(now time.Duration) time.Duration {
 	l := &t.leavers
-	maps.DeleteFunc(l.of, func(_ string, one leaver) bool { return now-one.since > daily })
 	if t.o.Observe || l.under || len(l.of) == 0 {
 		return patience
 	}
 	if l.at > now {
 		return l.at - now
+	}
+	maps.DeleteFunc(l.of, func(_ string, one leaver) bool { return now-one.since > daily })
+	if len(l.of) == 0 {
+		return patience
 	}
 	list := slices.SortedFunc(maps.Keys(l.of), func(a, b string) int {
 		return cmp.Or(cmp.Compare(l.of[a].asked, l.of[b].asked), cmp.Compare(a, b))
