@@ -102,7 +102,7 @@ func (t *term) sentOff(node *member, state cloud.State, err error) {
 		if node.asked = now + min(lastPause, t.o.Lease.Settle<<min(node.refused, 10)); !errors.Is(err, ErrConflict) {
 			node.refused++
 		}
-		t.o.Log.Warn("an object whose node is gone stays for now", "node", node.node.Name, "again in", node.asked-now, "error", err)
+		t.o.Log.Warn("an object that is deleted stays for now; it is tried again", "node", node.node.Name, "again in", node.asked-now, "error", err)
 		return
 	}
 	node.refused = 0

@@ -141,7 +141,7 @@ func (t *term) tellSubnet(s *subnet) {
 		return
 	}
 	if s.object == nil {
-		s.wrote = true
+		s.wrote, s.kept.unnamed = true, true // an object that was deleted may have named ranges
 		made := &crd.Subnet{ObjectMeta: metav1.ObjectMeta{Name: s.place.ID}, Spec: crd.SubnetSpec{Use: string(placement.Shared)}}
 		t.writeSubnet(s, func(ctx context.Context) (*crd.Subnet, error) { return t.o.Objects.CreateSubnet(ctx, made) })
 		return
@@ -156,7 +156,7 @@ func (t *term) tellSubnet(s *subnet) {
 	t.writeSubnet(s, func(ctx context.Context) (*crd.Subnet, error) {
 		written, err := t.o.Objects.WriteSubnet(ctx, next)
 		if err == nil {
-			t.tellPeople(subnetNotices(written, before)...)
+			t.tellPeople(append(subnetNotices(written, before), keptNotices(written, before)...)...)
 		}
 		return written, err
 	})

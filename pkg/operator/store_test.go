@@ -29,6 +29,7 @@ type store struct {
 	watches  map[*watch]bool
 	writes   map[string]int // status writes by node
 
+	kindless bool                    // it makes no subnet: the kind is not there
 	lag      time.Duration           // of watches, at most
 	percent  int                     // of writes that fail, half of them after their effect
 	overtake func(name string)       // is called before a status write that would succeed
@@ -234,7 +235,10 @@ func (s *store) DropFinalizer(_ context.Context, n *crd.NodeNetwork) error {
 func (s *store) CreateSubnet(_ context.Context, n *crd.Subnet) (*crd.Subnet, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.subnets[n.Name] != nil {
+	switch {
+	case s.kindless:
+		return nil, errServer
+	case s.subnets[n.Name] != nil:
 		return nil, operator.ErrConflict
 	}
 	return s.keepSubnet(n.DeepCopy()), nil
@@ -307,4 +311,14 @@ func (s *store) changeNode(name string, to func(*operator.Node)) {
 	to(&n)
 	s.nodes[name] = n
 	s.tell("", operator.Event{Node: &n})
+}
+
+// forgetSubnets deletes the objects of all subnets.
+func (s *store) forgetSubnets() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, n := range s.subnets {
+		delete(s.subnets, name)
+		s.tell("", operator.Event{Subnet: n.DeepCopy(), Deleted: true})
+	}
 }
