@@ -156,10 +156,12 @@ const (
 
 // scan begins what is due for all members together, and returns how long until something is due.
 func (t *term) scan(now time.Duration) time.Duration {
+	wait := patience
 	for _, s := range t.subnets {
 		s.emptied.is = s.emptied.is && now < s.emptied.until
+		wait = min(wait, t.remake(s, now))
 	}
-	wait := min(t.describeMembers(now), t.readOlder(now), t.sweep(now), t.reserve(now), t.askLeavers(now))
+	wait = min(wait, t.describeMembers(now), t.readOlder(now), t.sweep(now), t.reserve(now), t.askLeavers(now))
 	if at, _, is := t.due.next(); is {
 		wait = min(wait, max(0, at-now))
 	}
