@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// past is what a term remembers of nodes and objects that have gone.
+// past is what a term remembers of nodes and objects that have gone, and when it looks for what they have left.
 type past struct {
 	ends    map[string]ended // by name of the node
 	leavers leavers
+	sweeps  sweeps
 }
 
 // ended is what is known of an object that is no more, when nothing was open in it: who makes it again remembers its revision, which is no sign that

@@ -31,7 +31,6 @@ type term struct {
 	looks
 	past
 	running  map[*job]bool
-	sweeps   sweeps
 	scanAt   time.Duration // when dues are asked next
 	reserves bool          // ranges of a subnet are being reserved
 	reclaims bool          // nodes are asked for idle slots, or do without some
