@@ -43,6 +43,8 @@ type agent struct {
 	without  int           // slots that it was asked to do without
 	told     time.Duration // when the object said how many last
 	untold   bool          // the store was put back, and it has not written since
+
+	remembers bool // the highest revision over the end of an object, as pkg/agent does: its memory knows of no UID
 }
 
 func newAgent(w *world, name string, conf pool.Config) *agent {
@@ -58,7 +60,9 @@ func (a *agent) run(ctx context.Context) {
 		switch {
 		case a.seen == nil:
 		case e.Deleted && a.seen.UID == e.Network.UID:
-			a.seen, a.head = nil, 0 // the next object begins at 0 again
+			if a.seen = nil; !a.remembers {
+				a.head = 0 // the next object begins at 0 again
+			}
 		case !e.Deleted && isNewer(e.Network, a.seen):
 			a.seen = e.Network
 		}

@@ -58,6 +58,9 @@ func (t *term) newJob(node *member, view order.View, p planned, granted *ticket,
 		j.prefixes = node.term.Unassignable(view.Status)[j.ENI]
 		node.term.Asked(view.Status, j.prefixes...)
 	}
+	if _, shown := node.shown.findENI(j.ENI); shown && (j.Do == pool.Release || j.Do == pool.Delete) {
+		node.former = "" // from now on what is open may be about the instance that there is
+	}
 	// It is taken as if all came, until the answer tells.
 	if s := t.subnets[j.Subnet]; s != nil {
 		j.moved = s.takes(p.takes())

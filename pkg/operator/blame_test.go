@@ -205,7 +205,7 @@ func TestPeopleAreToldWhyANodeCantJoin(t *testing.T) {
 		_, err := w.store.put(&crd.NodeNetwork{ObjectMeta: metav1.ObjectMeta{Name: "node-000"},
 			Spec: crd.NodeNetworkSpec{Mode: crd.Operator, Families: []string{"IPv4"}, Slots: 5, Pool: crd.Pool{Batch: 8}, Handover: &crd.Handover{}}})
 		w.must(err)
-		time.Sleep(time.Minute)
+		time.Sleep(2 * time.Minute) // it is new for one
 		if got, mode := l.reasons("NodeNetwork", "node-000"), w.store.node("node-000").Status.Mode; mode != crd.Joining || len(got) != 1 || got[0] != "InstanceUnknown" {
 			t.Errorf("mode %s, told %v", mode, got)
 		}

@@ -72,6 +72,7 @@ type times struct {
 	owing  time.Duration // since when it has something to release, 0 if it has not
 	due    time.Duration // when to look at it again although nothing changed, 0: not before something does
 	waits  waitingSince
+	bare   time.Duration // since when its Node lacks its provider ID or its zone, 0 if it has both
 }
 
 // waitingSince is since when pods wait, once by the agent's clock and once by this process's.
@@ -88,6 +89,7 @@ type absences struct {
 	removed   map[string]time.Duration // by calls: until when a describe may still show it
 	lacked    map[string]absence       // detached ones that the last describe lacked
 	loose     map[string]time.Duration // attached nowhere: the first describe in a row that shows it so
+	unneeded  time.Duration            // since when no new ENI is needed, 0 if one is
 }
 
 func newMember(n Node, term *order.Term) *member {
@@ -192,9 +194,11 @@ func (m *member) planFacts(subnets []pool.Subnet, now time.Duration) order.Facts
 	if m.shown == nil {
 		return facts
 	}
-	facts.Unmanaged = m.shown.countOthers()
+	facts.Unmanaged = m.shown.countOthers(m.view.Status)
 	if m.noNew.Next > now {
 		facts.NoNew = m.noNew
+	} else if m.node.Zone == "" && !m.isLate(now) {
+		facts.NoNew = pool.Cause{Kind: pool.UnderWay, Next: m.bare + lateNode, Words: "the Node has no zone yet"}
 	}
 	for _, nic := range m.shown.view.Interfaces {
 		_, unsure := m.unsure[nic.ID]

@@ -59,7 +59,7 @@ func (t *term) takeSubnet(object *crd.Subnet, deleted bool) {
 	s.older = nil
 	changed := s.object == nil || deleted || s.object.Generation != object.Generation
 	if s.object = object; deleted {
-		s.object = nil
+		s.object, s.remakeAt = nil, t.now().Mono+remakeAfter
 	}
 	if changed {
 		t.dirtyAll() // a subnet of another use, or with another room, may be what nodes wait for
@@ -162,6 +162,20 @@ func (t *term) tellSubnet(s *subnet) {
 	})
 }
 
+// remake makes the object again that somebody has deleted, perhaps with all of its kind: until then no ENI comes into the subnet, and a
+// describe may be minutes away. It returns in how long it is to be done.
+func (t *term) remake(s *subnet, now time.Duration) time.Duration {
+	switch {
+	case s.object != nil || s.remakeAt == 0:
+		return patience
+	case now < s.remakeAt:
+		return s.remakeAt - now
+	}
+	s.remakeAt, s.wrote = 0, false
+	t.tellSubnet(s)
+	return patience
+}
+
 func (t *term) writeSubnet(s *subnet, write func(context.Context) (*crd.Subnet, error)) {
 	t.under.Go(func() {
 		ctx, cancel := context.WithTimeout(t.ctx, writeLimit)
@@ -177,6 +191,7 @@ func (t *term) writeSubnet(s *subnet, write func(context.Context) (*crd.Subnet, 
 				t.dirtyAll()
 			}
 			if err != nil {
+				s.remakeAt = t.now().Mono + remakeAfter
 				return // the watch tells of another version, and the next describe writes it
 			}
 			t.takeSubnet(written, false)

@@ -28,6 +28,7 @@ func (t *term) plan(node *member, view order.View, now order.Moment) (list []pla
 			break
 		}
 		list, noPlace = t.growth(node, view, now)
+		node.noteNeeded(view, list, noPlace, now.Mono)
 		list = append(list, t.clean(node, view, now)...)
 	case order.Joining:
 		list = t.finish(node, view)

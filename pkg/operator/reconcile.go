@@ -36,6 +36,7 @@ func (t *term) reconcile(name string) {
 		return // its end comes here again
 	}
 	now := t.now()
+	node.noteNode(now.Mono)
 	if node.isGoing() {
 		if t.sendOff(node); node.seenGone {
 			t.o.Gate.setFresh(name, nil)
@@ -99,6 +100,7 @@ func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 			node.wants[s.Subnet] += s.takes()
 		}
 	}
+	t.skipBegun(node, view, now)
 	t.o.Gate.setFresh(node.network.Name, list)
 	for _, at := range node.nextTries() {
 		if at > now.Mono && (node.due == 0 || at < node.due) {
@@ -119,6 +121,9 @@ func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 // nextTries returns when what was refused may be tried again.
 func (node *member) nextTries() []time.Duration {
 	list := []time.Duration{node.noNew.Next}
+	if node.bare > 0 {
+		list = append(list, node.bare+lateNode)
+	}
 	for _, p := range node.pauses {
 		list = append(list, p.until, p.why.Next)
 	}

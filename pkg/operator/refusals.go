@@ -115,6 +115,7 @@ func (m *member) ownCauses(now time.Duration) (list []pool.Cause) {
 	switch {
 	case m.rival != "":
 		list = append(list, pool.Cause{Kind: pool.WrongInstance, Words: fmt.Sprintf("Node %s has the same instance by its provider ID, and had it first; delete the Node that is no more", m.rival)})
+	case m.node.Instance == "" && !m.isLate(now):
 	case m.node.Instance == "":
 		list = append(list, pool.Cause{Kind: pool.WrongInstance, Words: "the Node has no provider ID, which names its instance: the kubelet's --provider-id or the cloud's node controller sets it"})
 	case m.shown != nil && m.shown.view.Err != nil:

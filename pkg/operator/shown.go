@@ -100,10 +100,10 @@ func madeENI(l eni.Limits, nic cloud.Interface) order.ENI {
 		V4: nic.V4, V6: nic.V6, Addresses: prefixesOf(l, nic.Addresses)}
 }
 
-// countOthers returns how many attached ENIs are not the node's.
-func (s shown) countOthers() (n int) {
+// countOthers returns how many attached ENIs are neither the node's nor in the status. One there may have lost its tags: it takes its room once.
+func (s shown) countOthers(status order.Status) (n int) {
 	for _, nic := range s.view.Interfaces {
-		if nic.Index >= 0 && !carries(nic) {
+		if nic.Index >= 0 && !carries(nic) && !hasENI(status, nic.ID) {
 			n++
 		}
 	}

@@ -303,6 +303,16 @@ func (s *store) forgetNode(name string) {
 	s.tell("", operator.Event{Node: &n, Deleted: true})
 }
 
+// changeNode lets a Node say something else.
+func (s *store) changeNode(name string, to func(*operator.Node)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.nodes[name]
+	to(&n)
+	s.nodes[name] = n
+	s.tell("", operator.Event{Node: &n})
+}
+
 // forgetSubnets deletes the objects of all subnets.
 func (s *store) forgetSubnets() {
 	s.mu.Lock()

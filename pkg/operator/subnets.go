@@ -24,9 +24,13 @@ type subnet struct {
 	moves   []*move
 	sums    *moved // of the moves that count, nil after a change
 	emptied
-	kept  kept // ranges that are reserved in the cloud
-	wrote bool // a write is under way, or the last was refused: until the next describe
+	kept     kept          // ranges that are reserved in the cloud
+	wrote    bool          // a write is under way, or the last was refused: until the next describe
+	remakeAt time.Duration // when the object is made again that somebody has deleted, 0: with the next describe
 }
+
+// remakeAfter is how long an object of a subnet is gone before it is made again: who replaces one by another comes first.
+const remakeAfter = 30 * time.Second
 
 // move is what a call takes of a subnet's addresses, or gives it back: below zero.
 type move struct {

@@ -75,6 +75,10 @@ func (t *term) takeNetwork(copied *crd.NodeNetwork) {
 	if node == nil {
 		t.dropGuest(copied.Name)
 		node = newMember(t.nodeFor(copied), order.NewTerm(t.o.Lease, t.epoch, 0))
+		t.followEnded(node)
+		if was := copied.Status.Instance; was != node.node.Instance {
+			node.former = was
+		}
 		t.members[copied.Name] = node
 		node.takeCopy(copied)
 		node.recallLimits(copied)
@@ -112,6 +116,7 @@ func (t *term) enterRegion(node *member) {
 		return
 	}
 	node.rival, t.claims[node.node.Instance] = "", node
+	delete(t.leavers.of, node.node.Instance)
 	node.client = t.o.Region.Node(cloud.Instance{ID: node.node.Instance, Type: node.node.Type, Zone: node.node.Zone})
 	node.client.Recall(cloud.Notes{Begun: tokens, Limits: node.limits})
 }
@@ -145,7 +150,9 @@ func (t *term) replaceMember(name string, node *member) {
 		return
 	}
 	delete(t.members, name)
+	t.noteEnded(name, node)
 	if node.client != nil {
+		t.noteLeaver(node.node.Instance)
 		t.o.Region.Forget(node.node.Instance)
 		delete(t.claims, node.node.Instance)
 	}

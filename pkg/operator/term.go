@@ -29,8 +29,8 @@ type term struct {
 	dirty   map[string]bool // members to look at
 	index
 	looks
+	past
 	running  map[*job]bool
-	sweeps   sweeps
 	scanAt   time.Duration // when dues are asked next
 	reserves bool          // ranges of a subnet are being reserved
 	reclaims bool          // nodes are asked for idle slots, or do without some
@@ -155,10 +155,12 @@ const (
 
 // scan begins what is due for all members together, and returns how long until something is due.
 func (t *term) scan(now time.Duration) time.Duration {
+	wait := patience
 	for _, s := range t.subnets {
 		s.emptied.is = s.emptied.is && now < s.emptied.until
+		wait = min(wait, t.remake(s, now))
 	}
-	wait := min(t.describeMembers(now), t.readOlder(now), t.sweep(now), t.reserve(now))
+	wait = min(wait, t.describeMembers(now), t.readOlder(now), t.sweep(now), t.reserve(now), t.askLeavers(now))
 	if at, _, is := t.due.next(); is {
 		wait = min(wait, max(0, at-now))
 	}

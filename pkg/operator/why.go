@@ -201,7 +201,7 @@ func (t *term) inCloud(m *member, all []placement.Subnet) *InCloud {
 	if m.shown == nil {
 		return nil
 	}
-	c := &InCloud{At: m.shown.began.Wall.Truncate(time.Second), Others: m.shown.countOthers(), Loose: len(m.shown.looseENIs())}
+	c := &InCloud{At: m.shown.began.Wall.Truncate(time.Second), Others: m.shown.countOthers(m.view.Status), Loose: len(m.shown.looseENIs())}
 	if m.shown.view.Err != nil {
 		c.Error = m.shown.view.Err.Error()
 	}

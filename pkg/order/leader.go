@@ -28,6 +28,7 @@ type Term struct {
 	made   map[string]time.Duration       // the same of ENIs, by id
 	fences map[netip.Prefix]fence         // of quarantined addresses
 	behind time.Duration                  // since when the status is older than the agent has seen, 0 if it is not
+	ended  int64                          // the last revision of the object before, see Follow
 
 	described time.Duration           // when the last describe began that was compared with the status
 	lacked    map[thing]time.Duration // what that one lacked, and since when describes lack it

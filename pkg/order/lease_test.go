@@ -131,6 +131,38 @@ func TestAnObjectThatWasPutBack(t *testing.T) {
 	}
 }
 
+// A leader that has seen the object before end knows the new one's agent from one that has seen a store that was put back, for as long as nothing was
+// written of the new one.
+func TestAnObjectThatFollowsOneThatHasEndedIsNotBehind(t *testing.T) {
+	at := func(of time.Duration) Moment { return Moment{Mono: of} }
+	object := func(seen, revision int64) View {
+		return View{Spec: Spec{SeenRevision: seen}, Status: Status{Revision: revision}}
+	}
+	follows := func() *Term {
+		term := NewTerm(lease, 1, 0)
+		term.Follow(8, time.Hour)
+		return term
+	}
+	now := at(2 * time.Hour)
+	if !follows().Knows(object(8, 0), now, now) {
+		t.Error("the agent remembers the object before: that is no sign of a store that was put back")
+	}
+	if follows().Knows(object(9, 0), now, now) {
+		t.Error("it has seen more than this leader")
+	}
+	if follows().Knows(object(8, 3), now, now) {
+		t.Error("the object was led: that is another one than followed")
+	}
+	later := follows()
+	later.Knows(object(0, 1), now, now)
+	if later.Knows(object(8, 0), now, now) {
+		t.Error("the new object was ahead, and is behind now: it was put back")
+	}
+	if lease.MayDescribe(time.Hour+lease.Settle-1, follows().Acquired) {
+		t.Error("a describe may not show yet what the last calls about the object before did")
+	}
+}
+
 // An ENI goes when all on it is out, and stays if something of it is withdrawn first.
 func TestAnENIIsAcceptedWhenAllOnItIsOut(t *testing.T) {
 	spec, status := fullNode(16)

@@ -29,8 +29,11 @@ func IsBehind(v View) bool { return v.Spec.seen() > v.Status.Revision }
 // and with it what was written of calls that may still be under way: they have to be over first.
 func (t *Term) Knows(v View, now, began Moment) bool {
 	if !IsBehind(v) {
-		t.behind = 0
+		t.behind, t.ended = 0, 0
 		return true
+	}
+	if v.Status.Revision == 0 && v.Spec.seen() <= t.ended {
+		return true // the object before was not put back: it ended, with all that was under way
 	}
 	if t.behind == 0 {
 		t.behind = max(now.Mono, 1)
@@ -44,4 +47,21 @@ func (t *Term) KnownFrom() time.Duration {
 		return 0
 	}
 	return t.behind + t.Lease.Fence
+}
+
+// Follow tells the term of a new object that this leader has seen the object before end, at a time and with a revision: nothing that was accepted was
+// open, and every quarantine was over. So no call of before has an effect any more, and describes show what those have done from Settle after on.
+// An agent that has seen no later revision is not behind then: it remembers the object before. That counts until the new status is ahead of it.
+func (t *Term) Follow(revision int64, at time.Duration) {
+	t.ended, t.Acquired = revision, max(t.Acquired, at)
+}
+
+// Skip returns the status with which no ENI is begun with a token any more; uid is the object's. Nothing changes if it is not the next one's.
+func (t *Term) Skip(v View, uid, token string) Status {
+	if token != Token(uid, v.Status.Created) {
+		return v.Status
+	}
+	next := t.beginChange(v.Status)
+	next.Created++
+	return t.endChange(v, next)
 }

@@ -44,7 +44,7 @@ const (
 type Request struct {
 	Node   string
 	Action string
-	Object string // the ENI that it changes, "" if that does not exist yet
+	Object string // the node's ENI that it changes, or the step of a job; "" for an ENI that does not exist yet
 	Class  Class
 	Since  time.Duration // when the node began to lack what the request is for: the oldest goes first
 	Begun  bool          // a step of what has begun, as the attachment of an ENI just made: goes before all others
@@ -53,6 +53,11 @@ type Request struct {
 func (r Request) sameAs(v Request) bool {
 	return r.Node == v.Node && r.Action == v.Action && r.Object == v.Object
 }
+
+// changed is what a request changes. The steps of a job have names of their own, which are alike on all nodes: those of one node wait for no other's.
+type changed struct{ node, object string }
+
+func changedBy(r Request) changed { return changed{r.Node, r.Object} }
 
 // before orders the requests of one class. Names decide between equals, so that the order does not
 // depend on that of arrival.
@@ -67,14 +72,14 @@ type Queue struct {
 	requests map[string][]Request // by node: all that are in lines
 	onNode   map[string]int       // requests under way
 	giving   map[string]int       // of those, the ones of what goes back
-	on       map[string]bool      // ENIs with one
+	on       map[changed]bool     // what has one
 	begun    int
 	others   int // of those, the ones that no pod waits for
 }
 
 // NewQueue returns an empty queue on a budget.
 func NewQueue(b *Budget) *Queue {
-	return &Queue{budget: b, lines: map[string]*line{}, requests: map[string][]Request{}, onNode: map[string]int{}, giving: map[string]int{}, on: map[string]bool{}}
+	return &Queue{budget: b, lines: map[string]*line{}, requests: map[string][]Request{}, onNode: map[string]int{}, giving: map[string]int{}, on: map[changed]bool{}}
 }
 
 // Set replaces what a node asks for: at most one request of an action and an object. One that is there already keeps its place unless its class or
@@ -136,7 +141,7 @@ func (q *Queue) Take(now time.Duration) (next Request, found bool) {
 		q.giving[next.Node]++
 	}
 	if next.Object != "" {
-		q.on[next.Object] = true
+		q.on[changedBy(next)] = true
 	}
 	return next, true
 }
@@ -160,7 +165,7 @@ func (q *Queue) nodeMay(r Request) bool {
 	if r.Class == Giving && q.giving[r.Node] >= perNode-1 {
 		return false
 	}
-	return q.onNode[r.Node] < perNode && !(r.Object != "" && q.on[r.Object])
+	return q.onNode[r.Node] < perNode && !(r.Object != "" && q.on[changedBy(r)])
 }
 
 func (q *Queue) forget(r Request) {
@@ -180,7 +185,7 @@ func (q *Queue) Done(r Request) {
 	if r.Class == Giving {
 		count(q.giving, r.Node)
 	}
-	delete(q.on, r.Object)
+	delete(q.on, changedBy(r))
 }
 
 func count(of map[string]int, node string) {

@@ -113,6 +113,18 @@ func TestTheOldestGoesFirstAndWhatHasBegunBeforeAll(t *testing.T) {
 	}
 }
 
+// The steps of jobs have names that are alike on all nodes.
+func TestNoNodeWaitsForWhatAnotherOneChanges(t *testing.T) {
+	q := NewQueue(plenty())
+	for _, node := range []string{"a", "b"} {
+		q.Set(node, []Request{{Node: node, Action: action, Object: "step 1", Begun: true}})
+	}
+	first, _ := q.Take(0)
+	if second, found := q.Take(0); !found || first.Node == second.Node {
+		t.Errorf("after %+v comes %+v", first, second)
+	}
+}
+
 func TestANodeHasTwoRequestsUnderWayAndAnENIOne(t *testing.T) {
 	q := NewQueue(plenty())
 	q.Set("n", []Request{
@@ -191,7 +203,7 @@ func TestTheQueueServesWhatIsAskedForAndNothingElse(t *testing.T) {
 				var list []Request
 				for i, a := range []string{"Create", "Assign"} {
 					if rapid.Bool().Draw(t, a) {
-						list = append(list, Request{Node: node, Action: a, Object: strings.Repeat(node+"-eni", i), Begun: rapid.Bool().Draw(t, "begun"),
+						list = append(list, Request{Node: node, Action: a, Object: strings.Repeat("-eni", i), Begun: rapid.Bool().Draw(t, "begun"),
 							Class: Class(rapid.IntRange(0, int(classes)-1).Draw(t, "class")), Since: time.Duration(rapid.IntRange(0, 3).Draw(t, "since"))})
 					}
 				}
@@ -214,7 +226,7 @@ func TestTheQueueServesWhatIsAskedForAndNothingElse(t *testing.T) {
 					t.Fatalf("served %+v, which nobody asked for: %v", w, requests)
 				}
 				requests[w.Node] = slices.Delete(slices.Clone(requests[w.Node]), at, at+1)
-				if w.Object != "" && slices.ContainsFunc(under, func(u Request) bool { return u.Object == w.Object }) {
+				if w.Object != "" && slices.ContainsFunc(under, func(u Request) bool { return u.Node == w.Node && u.Object == w.Object }) {
 					t.Fatalf("two requests on %s", w.Object)
 				}
 				under = append(under, w)
