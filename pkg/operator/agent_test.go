@@ -25,24 +25,25 @@ type agent struct {
 	name string
 	conf pool.Config
 
-	mu       sync.Mutex
-	seen     *crd.NodeNetwork
-	state    *ipam.State
-	head     int64
-	boot     string
-	pods     int // that are to run
-	started  int // so far
-	mode     crd.Mode
-	spare    int
-	handover *crd.Handover
-	since    *metav1.Time
-	filled   time.Duration // when nothing waited first
-	writes   int
-	ended    bool
-	idle     int32
-	without  int           // slots that it was asked to do without
-	told     time.Duration // when the object said how many last
-	untold   bool          // the store was put back, and it has not written since
+	mu        sync.Mutex
+	seen      *crd.NodeNetwork
+	state     *ipam.State
+	head      int64
+	boot      string
+	pods      int // that are to run
+	started   int // so far
+	mode      crd.Mode
+	spare     int
+	handover  *crd.Handover
+	since     *metav1.Time
+	filled    time.Duration // when nothing waited first
+	writes    int
+	ended     bool
+	idle      int32
+	without   int           // slots that it was asked to do without
+	told      time.Duration // when the object said how many last
+	untold    bool          // the store was put back, and it has not written since
+	remembers bool          // as the real one does: the revision that it has seen outlives the object
 }
 
 func newAgent(w *world, name string, conf pool.Config) *agent {
@@ -58,7 +59,9 @@ func (a *agent) run(ctx context.Context) {
 		switch {
 		case a.seen == nil:
 		case e.Deleted && a.seen.UID == e.Network.UID:
-			a.seen, a.head = nil, 0 // the next object begins at 0 again
+			if a.seen = nil; !a.remembers {
+				a.head = 0 // the next object begins at 0 again
+			}
 		case !e.Deleted && isNewer(e.Network, a.seen):
 			a.seen = e.Network
 		}

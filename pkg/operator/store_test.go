@@ -34,7 +34,12 @@ type store struct {
 	overtake func(name string)       // is called before a status write that would succeed
 	deny     func(name string) error // why a status write is refused, nil if it is not
 	written  func(*crd.NodeNetwork)
-	wrong    []string // what no write may do
+	refuses  func(*crd.Subnet) error      // why a Subnet is neither made nor written, nil if it is
+	prunes   func(*crd.NodeNetworkStatus) // takes away what the installed schema lacks, if it is there
+	prunesOf func(*crd.SubnetStatus)      // the same of Subnets
+	answers  time.Duration                // how long a write takes
+	told     int                          // writes of Subnets
+	wrong    []string                     // what no write may do
 }
 
 type watch struct {
@@ -155,6 +160,7 @@ func (s *store) keep(n *crd.NodeNetwork) *crd.NodeNetwork {
 
 // WriteNode implements operator.Objects.
 func (s *store) WriteNode(ctx context.Context, n *crd.NodeNetwork) (*crd.NodeNetwork, error) {
+	time.Sleep(s.answers)
 	s.mu.Lock()
 	overtake, deny := s.overtake, s.deny
 	s.mu.Unlock()
@@ -194,7 +200,13 @@ func (s *store) WriteNode(ctx context.Context, n *crd.NodeNetwork) (*crd.NodeNet
 	}
 	next := old.DeepCopy()
 	next.Status = n.DeepCopy().Status
+	if s.prunes != nil {
+		s.prunes(&next.Status)
+	}
 	s.writes[n.Name]++
+	if reflect.DeepEqual(old.Status, next.Status) { // the API server writes nothing then
+		return old.DeepCopy(), nil
+	}
 	written := s.keep(next)
 	if s.written != nil {
 		s.written(next)
@@ -237,11 +249,17 @@ func (s *store) CreateSubnet(_ context.Context, n *crd.Subnet) (*crd.Subnet, err
 	if s.subnets[n.Name] != nil {
 		return nil, operator.ErrConflict
 	}
+	if s.refuses != nil {
+		if err := s.refuses(n); err != nil {
+			return nil, err
+		}
+	}
 	return s.keepSubnet(n.DeepCopy()), nil
 }
 
 // WriteSubnet implements operator.Objects.
 func (s *store) WriteSubnet(_ context.Context, n *crd.Subnet) (*crd.Subnet, error) {
+	time.Sleep(s.answers)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.subnets[n.Name]
@@ -250,6 +268,13 @@ func (s *store) WriteSubnet(_ context.Context, n *crd.Subnet) (*crd.Subnet, erro
 	}
 	next := old.DeepCopy()
 	next.Status = n.DeepCopy().Status
+	s.told++
+	if s.prunesOf != nil {
+		s.prunesOf(&next.Status)
+	}
+	if reflect.DeepEqual(old.Status, next.Status) {
+		return old.DeepCopy(), nil
+	}
 	return s.keepSubnet(next), nil
 }
 
@@ -297,4 +322,40 @@ func (s *store) forgetNode(name string) {
 	n := s.nodes[name]
 	delete(s.nodes, name)
 	s.tell("", operator.Event{Node: &n, Deleted: true})
+}
+
+// removeSubnet deletes a Subnet, as somebody does who prunes what no repository has.
+func (s *store) removeSubnet(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.subnets[name]
+	delete(s.subnets, name)
+	s.tell("", operator.Event{Subnet: old.DeepCopy(), Deleted: true})
+}
+
+// subnet returns a Subnet as it is, nil if there is none.
+func (s *store) subnet(name string) *crd.Subnet {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.subnets[name]; n != nil {
+		return n.DeepCopy()
+	}
+	return nil
+}
+
+// change lets a Node say something else.
+func (s *store) change(name string, to func(*operator.Node)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.nodes[name]
+	to(&n)
+	s.nodes[name] = n
+	s.tell("", operator.Event{Node: &n})
+}
+
+// writesOf returns how often a node's status was written.
+func (s *store) writesOf(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writes[name]
 }
