@@ -30,11 +30,12 @@ type member struct {
 	backed
 
 	times
-	writing bool
-	calm    bool // nothing is to be done for it unless a describe, its object or its Node says something new
-	client  cloud.Cloud
-	noPlace pool.Cause // why an ENI that it needs has no place
-	said    string     // what was logged last
+	writing  bool
+	calm     bool // nothing is to be done for it unless a describe, its object or its Node says something new
+	client   cloud.Cloud
+	noPlace  pool.Cause // why an ENI that it needs has no place
+	said     string     // what was logged last
+	answered *answered  // what the API server has not kept of the last write, nil if it has kept all
 	succession
 }
 
@@ -64,14 +65,15 @@ type shares struct {
 
 // times are of what a node does.
 type times struct {
-	wrote  time.Duration // when the last write ended
-	barred time.Duration // until when none is tried: the last ones failed
-	pause  time.Duration // for how long that was
-	joined time.Duration // since when it is seen Joining
-	short  time.Duration // since when it has less than it asks for, 0 if it has not
-	owing  time.Duration // since when it has something to release, 0 if it has not
-	due    time.Duration // when to look at it again although nothing changed, 0: not before something does
-	waits  waitingSince
+	wrote    time.Duration // when the last write ended
+	barred   time.Duration // until when none is tried: the last ones failed
+	pause    time.Duration // for how long that was
+	repeated time.Duration // the pause before the last write, where the API server keeps less than is sent
+	joined   time.Duration // since when it is seen Joining
+	short    time.Duration // since when it has less than it asks for, 0 if it has not
+	owing    time.Duration // since when it has something to release, 0 if it has not
+	due      time.Duration // when to look at it again although nothing changed, 0: not before something does
+	waits    waitingSince
 }
 
 // waitingSince is since when pods wait, once by the agent's clock and once by this process's.
