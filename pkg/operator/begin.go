@@ -70,7 +70,7 @@ func (t *term) newJob(node *member, view order.View, p planned, granted *ticket,
 // while another could have as much. It returns false if there is nothing for the node.
 func (t *term) shareRoom(node *member, step *pool.Step, now time.Duration) bool {
 	s := t.subnets[step.Subnet]
-	if s == nil || s.place.ID == "" || node.wants[step.Subnet] == 0 || node.view.Spec.Waiting == 0 {
+	if s == nil || !s.isDescribed() || node.wants[step.Subnet] == 0 || node.view.Spec.Waiting == 0 {
 		return true
 	}
 	// What is under way to one of them is part of what is shared, or it would be served twice.

@@ -130,4 +130,3 @@ func diff(a, b any, at string, tell func(field string)) {
 		tell(at)
 	}
 }
-

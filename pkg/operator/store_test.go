@@ -254,7 +254,9 @@ func (s *store) CreateSubnet(_ context.Context, n *crd.Subnet) (*crd.Subnet, err
 			return nil, err
 		}
 	}
-	return s.keepSubnet(n.DeepCopy()), nil
+	made := n.DeepCopy()
+	made.UID = types.UID("uid-" + n.Name + "-" + s.next())
+	return s.keepSubnet(made), nil
 }
 
 // WriteSubnet implements operator.Objects.

@@ -159,5 +159,5 @@ func (t *term) scan(now time.Duration) time.Duration {
 	if at, is := t.due.next(); is {
 		wait = min(wait, max(0, at-now))
 	}
-	return wait
+	return min(wait, t.tellSubnets(now))
 }
