@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -18,6 +19,10 @@ import (
 
 // beginJob makes the call that a granted place in the queue is for, as the node is now.
 func (t *term) beginJob(granted *ticket) {
+	if name, is := strings.CutPrefix(granted.Node, upkeepOf); is {
+		t.beginUpkeep(name, granted)
+		return
+	}
 	name := granted.Node
 	node := t.members[name]
 	if node == nil || node.network == nil || node.writing || node.left || len(node.deeds) > 0 {

@@ -202,6 +202,7 @@ func (t *term) looked(s seen, members map[string]*member) {
 		t.looks.all, t.looks.shown = s.began.Mono+t.o.Describe, s.began.Wall
 		t.o.Meter.Described(now.Mono - s.began.Mono)
 		t.takePlaces(s)
+		t.findDrifts(now)
 		for name, node := range t.members {
 			if !node.calm { // what subnets have left may be what it waits for
 				t.dirty[name] = true

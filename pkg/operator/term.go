@@ -43,6 +43,7 @@ type looks struct {
 	whole  misses        // of describes of everything
 	some   misses        // of describes of some nodes
 	failed *pool.Cause   // why they fail, once that is told
+	drifts drifts        // what they have shown of ENIs that are not as they are to be
 }
 
 // misses are failures in a row.
