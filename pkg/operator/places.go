@@ -2,6 +2,7 @@ package operator
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -78,9 +79,19 @@ func (t *term) takeSubnet(object *crd.Subnet, deleted bool) {
 func (t *term) poolSubnets(node *member, now time.Duration) (list []pool.Subnet) {
 	who := placement.Node{Zone: node.node.Zone, Labels: node.node.Labels}
 	for _, id := range slices.Sorted(maps.Keys(t.subnets)) {
-		if s := t.subnets[id]; s.isDescribed() {
-			list = append(list, forPlan(s.forPlacement(t.tally.targetsIn(id)), who, now))
+		s := t.subnets[id]
+		if !s.isDescribed() {
+			continue
 		}
+		p := s.forPlacement(t.tally.targetsIn(id))
+		if s.object == nil {
+			p.Use = placement.Shared // its object is being made: that no subnet takes a new ENI would be told too soon
+		}
+		known := forPlan(p, who, now)
+		if s.object == nil && s.refused != "" {
+			known.NoNew = pool.Cause{Kind: pool.NoSubnet, Object: id, Words: fmt.Sprintf("the object of subnet %s can't be made: %s", id, s.refused)}
+		}
+		list = append(list, known)
 	}
 	if node.shown == nil {
 		return list
@@ -122,7 +133,7 @@ func (t *term) choosePlace(node *member, view order.View, step *pool.Step, now o
 		if t.makesSubnets() {
 			return pool.Cause{Kind: pool.UnderWay} // what the subnets are for is known in a moment
 		}
-		return pool.Cause{Kind: pool.NoSubnet, Words: refused.Message + t.unmadeSubnets(node.node.Zone)}
+		return pool.Cause{Kind: pool.NoSubnet, Words: refused.Message}
 	case placement.SubnetFull:
 		return pool.Cause{Kind: pool.SubnetFull, Words: refused.Message}
 	}

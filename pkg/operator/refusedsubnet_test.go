@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,6 +61,36 @@ func TestASubnetThatCantBeMadeIsToldToPeople(t *testing.T) {
 		}
 		if words := "label owner is missing"; !strings.Contains(said.String()+fmt.Sprint(n.Status.Causes), words) {
 			t.Errorf("%d of %d slots for half an hour, and nobody is told why the subnet has no object: causes %+v, log and events:\n%s", n.Status.Slots, n.Spec.Slots, n.Status.Causes, &said)
+		}
+	})
+}
+
+// When it may be made it is made soon, and people are told once of each reason.
+func TestASubnetThatWasRefusedIsMadeLater(t *testing.T) {
+	play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {
+		var told notices
+		var refusing atomic.Bool
+		refusing.Store(true)
+		w.store.refuses = func(*crd.Subnet) error {
+			if refusing.Load() {
+				return errors.New("denied the request")
+			}
+			return nil
+		}
+		w.leadWith(ctx, func(o *operator.Options) { o.Tell = told.tell })
+		w.begin(ctx)
+		a := w.agents[0]
+		a.set(20)
+		time.Sleep(20 * time.Minute)
+		if n := told.count("Refused"); n != 1 {
+			t.Errorf("people are told %d times", n)
+		}
+		if causes := fmt.Sprint(w.store.node(a.name).Status.Causes); !strings.Contains(causes, "the object of subnet a can't be made: denied the request") {
+			t.Errorf("the causes are %s", causes)
+		}
+		refusing.Store(false)
+		if took := w.until(10*time.Minute, func() bool { return len(a.used()) == 20 }); took > 2*time.Minute {
+			t.Errorf("it takes %s", took)
 		}
 	})
 }

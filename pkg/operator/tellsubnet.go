@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -61,16 +60,6 @@ func (t *term) makesSubnets() bool {
 		}
 	}
 	return false
-}
-
-// unmadeSubnets says of which subnets of a zone there is no object, and why.
-func (t *term) unmadeSubnets(zone string) (words string) {
-	for _, id := range slices.Sorted(maps.Keys(t.subnets)) {
-		if s := t.subnets[id]; s.object == nil && s.isDescribed() && s.place.Zone == zone && s.refused != "" {
-			words += fmt.Sprintf("; the object of subnet %s can't be made: %s", id, s.refused)
-		}
-	}
-	return words
 }
 
 // tellSubnet writes what is new of a subnet beside the loop, or makes its object.
