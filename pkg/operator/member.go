@@ -30,12 +30,11 @@ type member struct {
 	backed
 
 	times
-	writing  bool
-	calm     bool // nothing is to be done for it unless a describe, its object or its Node says something new
-	client   cloud.Cloud
-	noPlace  pool.Cause // why an ENI that it needs has no place
-	said     string     // what was logged last
-	answered *answered  // what the API server has not kept of the last write, nil if it has kept all
+	writing bool
+	calm    bool // nothing is to be done for it unless a describe, its object or its Node says something new
+	client  cloud.Cloud
+	noPlace pool.Cause // why an ENI that it needs has no place
+	said    string     // what was logged last
 	succession
 }
 
@@ -48,9 +47,10 @@ type succession struct {
 
 // object is the newest copy of the node's object.
 type object struct {
-	network *crd.NodeNetwork // nil if there is none
-	view    order.View       // of it
-	wrong   error            // why there is no view
+	network  *crd.NodeNetwork // nil if there is none
+	view     order.View       // of it
+	wrong    error            // why there is no view
+	answered *answered        // what the API server has not kept of the last write, nil if it has kept all
 }
 
 // shares are what a node has to do with others of its subnets.

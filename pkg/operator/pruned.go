@@ -71,8 +71,8 @@ func (t *term) noteAnswer(node *member, sent, written *crd.NodeNetwork, now orde
 }
 
 // tellKinds tells people that the installed kinds lack fields: once of each, whichever object shows it first.
-func (o *Operator) tellKinds(about Notice, lacking []string) {
-	lacking = slices.DeleteFunc(lacking, func(field string) bool { return o.toldKinds[about.Kind+field] })
+func (o *Operator) tellKinds(notice Notice, lacking []string) {
+	lacking = slices.DeleteFunc(lacking, func(field string) bool { return o.toldKinds[notice.Kind+field] })
 	if len(lacking) == 0 {
 		return
 	}
@@ -80,13 +80,13 @@ func (o *Operator) tellKinds(about Notice, lacking []string) {
 		o.toldKinds = map[string]bool{}
 	}
 	for _, field := range lacking {
-		o.toldKinds[about.Kind+field] = true
+		o.toldKinds[notice.Kind+field] = true
 	}
 	fields := strings.Join(lacking, ", ")
-	o.o.Log.Warn("the API server does not keep what is written: the kinds are older than this operator: apply conf/kubernetes/crds", "kind", about.Kind, "object", about.Name, "fields of its status", fields)
-	about.Warning, about.Reason = true, "KindsOutdated"
-	about.Message = fmt.Sprintf("the kinds are older than this operator, and its status lacks %s: apply conf/kubernetes/crds", fields)
-	o.tellPeople(about)
+	o.o.Log.Warn("the API server does not keep what is written: the kinds are older than this operator: apply conf/kubernetes/crds", "kind", notice.Kind, "object", notice.Name, "fields of its status", fields)
+	notice.Warning, notice.Reason = true, "KindsOutdated"
+	notice.Message = fmt.Sprintf("the kinds are older than this operator, and its status lacks %s: apply conf/kubernetes/crds", fields)
+	o.tellPeople(notice)
 }
 
 // lackingFields returns the fields of a value that another one of its type lacks or has otherwise, as JSON names them.
