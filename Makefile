@@ -18,7 +18,7 @@ PODS ?= 2
 CALLS ?= 60000
 # Those that take longest begin first. With more that wait at once than there are cores a plugin
 # stands still for longer than agents expect of one.
-LONGEST := ./test/e2e ./test/explore ./pkg/agent ./pkg/operator ./pkg/cloud/aws ./pkg/cloud/bce ./pkg/simulate ./test ./test/cri
+LONGEST := ./test/e2e ./test/explore ./test/fleet ./pkg/agent ./pkg/operator ./pkg/cloud/aws ./pkg/cloud/bce ./pkg/simulate ./test ./test/cri
 # Packages whose tests read files and run programs, or go through states one after the other: nothing of theirs could race.
 # make test runs them.
 ALONE := github.com/enipool/enipool/(test|test/explore|test/manifests|test/kube|test/cri|test/operated|scripts/image)
@@ -56,8 +56,9 @@ race: build tools previous ## all tests that could race, with the race detector
 	@scripts/deps.sh test race $(ROOT)
 	@go list $(LONGEST) ./... | grep -vxE '$(ALONE)' | CGO_ENABLED=1 scripts/test.sh -race -short -timeout 40m
 
-soak: build ## the agent's random simulation for STEPS (1000000), histories of real processes for CALLS (60000), the agent killed at each system call of a tick; a failing seed is printed
+soak: build ## the agent's random simulation for STEPS (1000000), agents with operators for a tenth of those, histories of real processes for CALLS (60000), the agent killed at each system call of a tick; a failing seed is printed
 	go test ./pkg/agent -count=1 -timeout 0 -run NothingIsLost -soak.steps=$(STEPS)
+	go test ./test/fleet -count=1 -timeout 0 -run NoSchedule -fleet.steps=$$(($(STEPS) / 10))
 	@scripts/deps.sh test
 	go test ./test/e2e -count=1 -timeout 0 -run 'TheHistory|KilledAtAnySystemCallOfATick' -history.calls=$(CALLS) -kills.all
 

@@ -5,7 +5,7 @@
 # packages of each kind run at once as there are processors.
 set -euo pipefail
 
-computing='github.com/enipool/enipool/(test|test/explore|pkg/(agent|operator|order|simulate))'
+computing='github.com/enipool/enipool/(test|test/explore|test/fleet|pkg/(agent|operator|order|simulate))'
 mapfile -t packages < <(cat)
 computes=() waits=()
 for p in "${packages[@]}"; do

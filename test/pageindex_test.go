@@ -21,7 +21,7 @@ func TestTheIndexNamesEveryPageOfThePackages(t *testing.T) {
 	}
 	pages := 0
 	err := filepath.WalkDir("../pkg", func(name string, d fs.DirEntry, err error) error {
-		ours := d != nil && (d.Name() == "DESIGN.md" || d.Name() == "MARKS.md" || d.Name() == "GLOSSARY.md")
+		ours := d != nil && (d.Name() == "DESIGN.md" || d.Name() == "MARKS.md" || d.Name() == "GLOSSARY.md" || d.Name() == "WHERE.md")
 		if err == nil && ours {
 			pages++
 			if page := strings.TrimPrefix(name, "../pkg/"); !linked[page] {

@@ -23,11 +23,11 @@ var Policy string
 //go:embed policy-cluster.json
 var ClusterPolicy string
 
-// RangesPolicy is what keeps ranges of subnets for addresses by name, besides Policy: for who acts for many
-// nodes, never for a node's role.
+// OperatorPolicy is the least IAM policy of the role of an operator, which calls EC2 for all nodes of the
+// cluster whose name stands in the place of CLUSTER.
 //
-//go:embed policy-ranges.json
-var RangesPolicy string
+//go:embed policy-operator.json
+var OperatorPolicy string
 
 // Trust is the trust policy of that role, for instance profiles.
 //

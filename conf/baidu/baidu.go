@@ -1,5 +1,6 @@
-// Package baidu holds what an account of Baidu's cloud needs for enipool: policy.json,
-// the rights of a node's user or role as a custom policy of its access control.
+// Package baidu holds what an account of Baidu's cloud needs for enipool, as custom policies of its
+// access control: policy.json, the rights of a node's user or role, and policy-operator.json, those of
+// an operator, which calls the cloud for all nodes.
 //
 // Calls that it is for, and no others:
 //
@@ -7,12 +8,14 @@
 //	ENIC_READ, ENIC_FULL_CONTROL  ENIs: list, show, status, quota; create, describe
 //	                              anew, attach, detach, delete; their addresses
 //	VM_READ                       the instance with its own ENI
+//	SUBNET_FULL_CONTROL           an operator alone: reserved ranges of subnets. Without
+//	                              reserve in any Subnet leave that entry out
 //
 // Narrow its region to the node's. Where pods have addresses of the instance's own
 // ENI, as on bare metal, VM_OPERATE is needed too.
 //
 // The form of a policy and the READ permissions are those of published policies.
-// ENIC_FULL_CONTROL follows their pattern: no list of permissions is published. If the
+// ENIC_FULL_CONTROL and SUBNET_FULL_CONTROL follow their pattern: no list of permissions is published. If the
 // policy editor of the console refuses it, take the system policies for full control of
 // ENIs and for reading subnets and instances.
 package baidu
@@ -23,3 +26,8 @@ import _ "embed"
 //
 //go:embed policy.json
 var Policy string
+
+// OperatorPolicy is the policy of an operator's user or role.
+//
+//go:embed policy-operator.json
+var OperatorPolicy string

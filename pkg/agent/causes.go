@@ -239,25 +239,18 @@ func (r reasons) noSubnet(slots int) []pool.Cause {
 	if r.pool.Mode == pool.Burstable && !r.pool.Partial {
 		need = min(slots, r.decision.Most-r.demand.owned) // it is filled, or not made
 	}
-	var list []pool.Cause
-	for i := range r.view.subnets {
-		n := &r.view.subnets[i]
-		if !n.New {
-			continue
+	return pool.NoSubnetCauses(r.view.subnets, func(n cloud.Subnet) (pool.Cause, bool) {
+		refused := r.backoffs.cause(newENIsIn(n.ID), r.now)
+		switch {
+		case !n.New, n.Free > 0 && !r.view.takesNew(n): // a plan prefers one that shows enough
+			return refused, false
+		case refused.Is():
+			return refused, true
+		case n.Free == 0: // its primary address is no block's: not even blocks that the subnet does not show help
+			return r.fullCause(n.ID), true
 		}
-		c := r.backoffs.cause(newENIsIn(n.ID), r.now)
-		if c.Kind == 0 {
-			c = r.subnet(n.ID, need+1) // its primary address is no pod's
-		}
-		if c.Kind == 0 {
-			return nil
-		}
-		list = append(list, c)
-	}
-	if len(list) == 0 {
-		list = append(list, pool.Cause{Kind: pool.NoSubnet, Words: "no subnet takes the ENI that is needed"})
-	}
-	return list
+		return r.subnet(n.ID, need+1), true // its primary address is no pod's
+	})
 }
 
 // subnet says why the subnet does not give that many addresses; the cause has no
@@ -269,9 +262,14 @@ func (r reasons) subnet(id string, need int) pool.Cause {
 	case !known:
 		return pool.Cause{Kind: pool.NoSubnet, Object: id, Next: r.look, Words: "nothing is known of subnet " + id}
 	case r.backoffs.active(fullSubnet(id), r.now), r.full(id), r.view.mayGive(n) < need:
-		return pool.Cause{Kind: pool.SubnetFull, Object: id, Next: max(r.backoffs[fullSubnet(id)].until, r.backoffs[of(grows)].until, r.look)}
+		return r.fullCause(id)
 	}
 	return pool.Cause{}
+}
+
+// fullCause is that of a subnet without addresses. join has words for all of them together.
+func (r reasons) fullCause(id string) pool.Cause {
+	return pool.Cause{Kind: pool.SubnetFull, Object: id, Next: max(r.backoffs[fullSubnet(id)].until, r.backoffs[of(grows)].until, r.look)}
 }
 
 // join makes one cause of the subnets that have no more.

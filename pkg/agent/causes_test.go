@@ -122,7 +122,7 @@ func TestAQuotaThatWasRaisedIsForgotten(t *testing.T) {
 		}
 		if b := n.status().TargetCauses; !slices.ContainsFunc(b, func(why string) bool {
 			return strings.HasPrefix(why, "no new ENI is asked for now: CreateInterface") && strings.Contains(why, "limit reached")
-		}) || slices.Contains(b, "no subnet takes new ENIs now") {
+		}) || slices.Contains(b, "no subnet takes the ENI that is needed") {
 			t.Errorf("blocked by %q", b)
 		}
 		w.account.SetFaults()

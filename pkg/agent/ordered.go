@@ -63,6 +63,9 @@ func (o *ordered) beginLife(now time.Duration) {
 
 func (o *ordered) lookIfDue(ctx context.Context, now time.Duration) {
 	if newest, heard := o.Object.Newest(); heard {
+		if newest.Version != o.newest.Version {
+			o.outdated = "" // a version comes again with a store that was put back, and none with each deletion
+		}
 		o.newest, o.heard = newest, true
 	}
 	if o.newest.Spec.SeenRevision > 0 {
@@ -229,10 +232,6 @@ func (o *ordered) again() time.Duration {
 // lacks tells whether pods wait and nothing is free for them.
 func (o *ordered) lacks() bool { return o.demand.unserved() > o.demand.free }
 
-// kindOf are the causes that the reasons of an operator stand for.
-var kindOf = map[string]pool.Kind{"SubnetFull": pool.SubnetFull, "Isolated": pool.SubnetFull, "NoSubnet": pool.NoSubnet, "InterfaceLimit": pool.ENILimit,
-	"AccountLimit": pool.ENILimit, "AddressLimit": pool.AddressLimit, "Throttled": pool.Throttled, "CloudUnavailable": pool.Unavailable, "Forbidden": pool.Forbidden}
-
 // toldCauses returns why the node gets no more, as far as the object and the operator's silence tell.
 func (o *ordered) toldCauses(now time.Duration) (list []pool.Cause) {
 	switch {
@@ -256,11 +255,7 @@ func (o *ordered) toldCauses(now time.Duration) (list []pool.Cause) {
 		}
 	}
 	for _, b := range o.newest.Causes {
-		kind, known := kindOf[b.Reason]
-		if !known { // of a later release
-			kind = pool.CallFailed
-		}
-		c := pool.Cause{Kind: kind, Words: "operator: " + b.Reason}
+		c := pool.Cause{Kind: b.Reason.Kind(), Words: "operator: " + string(b.Reason)}
 		if b.Message != "" {
 			c.Words = "operator: " + b.Message
 		}

@@ -459,6 +459,25 @@ func TestANodeNetworkThatIsDeletedIsMadeAgain(t *testing.T) {
 	})
 }
 
+// An object was there when the agent made its own, and is gone before the agent has heard of it: it makes one.
+func TestANodeNetworkThatCouldNotBeMadeIsMadeOnceThereIsNone(t *testing.T) {
+	operatedWith(t, 20, func(t *testing.T, n *testNode, op *testOperator) {
+		op.set(func(op *testOperator) {
+			op.is, op.shown, op.lagging, op.meddles = order.Object{}, order.Object{}, true, 1
+		})
+		sleep(10 * time.Second)
+		if op.refused == 0 {
+			t.Fatal("no write conflicted")
+		}
+		op.set(func(op *testOperator) { op.is, op.lagging = order.Object{}, false })
+		sleep(5 * time.Minute)
+		if is := op.object(); is.Version == "" || is.Status.Mode != order.Operator {
+			t.Errorf("there is %+v", is)
+		}
+		n.fillWith(t, 20)
+	})
+}
+
 // reboot takes away what a node has in memory alone.
 func (n *testNode) reboot() {
 	n.mu.Lock()

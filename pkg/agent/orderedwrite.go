@@ -113,9 +113,9 @@ func (o *ordered) noteWritten(r result, now time.Duration) {
 		o.backoffs.clear(of(asksFor))
 		o.outdated = ""
 		o.confirmed = append(o.confirmed, order.Confirmed(r.object.View, r.withdrawn)...)
-	case errors.Is(r.err, order.ErrConflict):
+	case errors.Is(r.err, order.ErrConflict) && r.id != versionOf(order.Object{}):
 		o.outdated = r.id
-	default: // it may have been done: a newer copy tells
+	default: // it may have been done: a newer copy tells. An object that was there and could not be made may be gone again
 		o.noteError(r.err)
 		o.backoffs.fail(of(asksFor), failure{delay: delayRetry, err: r.err}, now, o.Rand)
 		o.Log.Warn("the node's object can't be written", "error", r.err)

@@ -14,10 +14,13 @@ func (a *Agent) previewSettings(cached *ipam.State) (*ipam.State, []string) {
 	if sameSettings(cached.Settings, want) {
 		return cached, nil
 	}
-	have := cached.Settings
 	next := cached.Clone()
 	next.Settings = want
-	var lines []string
+	return next, settingChanges(cached.Settings, want)
+}
+
+// settingChanges returns a line for each setting that differs.
+func settingChanges(have, want ipam.Settings) (lines []string) {
 	for _, s := range []struct{ name, is, will string }{
 		{"families", fmt.Sprint(have.Families), fmt.Sprint(want.Families)},
 		{"vpcCIDRs", fmt.Sprint(have.VPC), fmt.Sprint(want.VPC)},
@@ -32,7 +35,10 @@ func (a *Agent) previewSettings(cached *ipam.State) (*ipam.State, []string) {
 			lines = append(lines, fmt.Sprintf("change %s from %s to %s: the configuration says so", s.name, s.is, s.will))
 		}
 	}
-	return next, lines
+	if have.PodsInMain && !want.PodsInMain {
+		lines = append(lines, "move pods' routes from the main routing table to one of their own: an earlier release put them there")
+	}
+	return lines
 }
 
 // outsideVPC tells what is wrong with the VPC's ranges, "" if nothing is or nobody knows.

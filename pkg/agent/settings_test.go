@@ -7,7 +7,7 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// A setting that is compared by nobody would change in the file and not on the node.
+// A setting that is compared by nobody would change in the file and not on the node, and one that a plan does not tell surprises who asked for it.
 func TestNoSettingIsForgottenWhereTheCacheIsCompared(t *testing.T) {
 	for i := range reflect.TypeFor[ipam.Settings]().NumField() {
 		var was, changed ipam.Settings
@@ -23,8 +23,12 @@ func TestNoSettingIsForgottenWhereTheCacheIsCompared(t *testing.T) {
 		default:
 			t.Fatalf("how is a %s changed?", f.Kind())
 		}
+		name := reflect.TypeFor[ipam.Settings]().Field(i).Name
 		if sameSettings(was, changed) {
-			t.Errorf("%s is not compared", reflect.TypeFor[ipam.Settings]().Field(i).Name)
+			t.Errorf("%s is not compared", name)
+		}
+		if lines := settingChanges(changed, was); len(lines) != 1 {
+			t.Errorf("a plan tells of a change of %s %q", name, lines)
 		}
 	}
 }

@@ -117,6 +117,7 @@ const (
 // Reservation is a range of a subnet whose addresses are assigned only by name or, if it is for
 // Blocks, only in delegated prefixes.
 type Reservation struct {
+	ID     string // in the cloud
 	Range  netip.Prefix
 	Ours   bool // a Region of this cluster has made it
 	Blocks bool

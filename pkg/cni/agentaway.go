@@ -1,17 +1,11 @@
 package cni
 
-import (
-	"errors"
-
-	"github.com/enipool/enipool/pkg/hostport"
-	"github.com/enipool/enipool/pkg/ipam"
-	"github.com/enipool/enipool/pkg/nodecache"
-)
+import "errors"
 
 // tellAgentAway adds to an error that an agent would cure that none is at work, and what the
 // last one said. nodecache.ErrMissing is not among them: its text says so already.
 func (p *Plugin) tellAgentAway(err error) error {
-	if !curedByAgent(err) {
+	if !isCuredByAgent(err) {
 		return err
 	}
 	away := p.Cache.AgentAway()
@@ -43,15 +37,4 @@ func exhaustedDetails(err error) string {
 		return look + "; on a node that is to have no agent `enipoolctl pool load` brings what is added to its inventory"
 	}
 	return look
-}
-
-// curedByAgent tells whether the runtime is told to try again because an agent puts right
-// what is wrong.
-func curedByAgent(err error) bool {
-	for _, cured := range []error{nodecache.ErrBoot, nodecache.ErrDamaged, errNoSource, hostport.ErrNotReady} {
-		if errors.Is(err, cured) {
-			return true
-		}
-	}
-	return errors.As(err, new(*ipam.Exhausted))
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/enipool/enipool/pkg/config"
@@ -49,75 +50,102 @@ func Error(err error) *types.Error {
 	return types.NewError(errorCode(err), err.Error(), errorDetails(err))
 }
 
+// failure is what runtime and people are told of a kind of error. Where an error is of several kinds, as one to which that of undoing
+// is joined, the first row that has it counts.
+type failure struct {
+	is      func(error) bool
+	code    uint               // 0: that of a later row
+	details func(error) string // what a person can do, where the message doesn't say it yet; nil: those of a later row
+	cured   bool               // an agent puts it right, and the runtime tries again until then
+}
+
+// failures are all kinds that are told in a way of their own. The specification's code 11 is what passes without the runtime's doing.
+var failures = [...]failure{
+	{is: isUnsupported, code: types.ErrUnsupportedField},
+	{is: isA[*config.KeyError], code: types.ErrInvalidNetworkConfig},
+	{is: isA[*argsError], code: types.ErrInvalidEnvironmentVariables},
+	{is: isOne(host.ErrLinkExists), code: types.ErrInvalidEnvironmentVariables,
+		details: text("CNI_IFNAME names a link that another plugin made: put enipool first, or choose another name")},
+	{is: isOne(host.ErrNetnsGone, host.ErrNetnsOwn), code: types.ErrInvalidNetNS},
+	{is: isA[*ipam.Exhausted], code: types.ErrTryAgainLater, details: exhaustedDetails, cured: true},
+	{is: isA[*filelock.BusyError], code: types.ErrTryAgainLater},
+	{is: isA[*host.HeldError], code: types.ErrTryAgainLater,
+		details: text("other programs use addresses of the pool: `enipoolctl pool show -o wide` names the route, rule, neighbour or address of each; once that is removed the address is free again")},
+	{is: isOne(nodecache.ErrMissing), code: types.ErrTryAgainLater}, // its text says whether an agent is at work
+	{is: isOne(nodecache.ErrBoot, nodecache.ErrDamaged), code: types.ErrTryAgainLater, cured: true},
+	{is: isA[*nodecache.UnwritableError], code: types.ErrIOFailure, details: text("")},
+	{is: isOne(errNoSource), code: types.ErrTryAgainLater, cured: true},                   // an agent puts it back within a second
+	{is: isOne(unix.EROFS, unix.ENOSPC, unix.EDQUOT, unix.EIO), code: types.ErrIOFailure}, // a pod's record, beside the node cache
+	{is: isOne(nodecache.ErrVersion, podrecord.ErrVersion, nodecache.ErrOwnerTooLong), code: types.ErrIOFailure},
+	{is: isA[*hostport.TakenError], code: CodeTaken, details: text("delete that pod, or choose another hostPort or hostIP")},
+	{is: isOne(hostport.ErrNotReady), code: types.ErrTryAgainLater, cured: true},
+	{is: isOne(ipam.ErrDuplicate), code: CodeDuplicate, details: text("the runtime must DEL the first attachment before it ADDs again")},
+	{is: isA[*mismatchError], code: CodeMismatch, details: mismatchDetails},
+	{is: isA[*mounts.RefusedError], details: text("")}, // its message says it
+	{is: isExplained, details: explanation},
+	{is: isOne(unix.EPERM, unix.EACCES), details: text("the plugin must run as root with CAP_NET_ADMIN and CAP_SYS_ADMIN in the node's own namespaces")},
+}
+
 func errorCode(err error) uint {
-	var (
-		key       *config.KeyError
-		args      *argsError
-		exhausted *ipam.Exhausted
-		held      *host.HeldError
-		busy      *filelock.BusyError
-		mismatch  *mismatchError
-	)
-	switch {
-	case errors.As(err, &key) && key.Unsupported:
-		return types.ErrUnsupportedField
-	case errors.As(err, &key):
-		return types.ErrInvalidNetworkConfig
-	case errors.As(err, &args), errors.Is(err, host.ErrLinkExists):
-		return types.ErrInvalidEnvironmentVariables
-	case errors.Is(err, host.ErrNetnsGone), errors.Is(err, host.ErrNetnsOwn):
-		return types.ErrInvalidNetNS
-	case errors.As(err, &exhausted), errors.As(err, &busy), errors.As(err, &held):
-		return types.ErrTryAgainLater
-	case errors.Is(err, nodecache.ErrMissing), errors.Is(err, nodecache.ErrBoot), errors.Is(err, nodecache.ErrDamaged):
-		return types.ErrTryAgainLater // the agent is about to write a good one
-	case errors.As(err, new(*nodecache.UnwritableError)):
-		return types.ErrIOFailure
-	case errors.Is(err, errNoSource):
-		return types.ErrTryAgainLater // an agent puts it back within a second
-	case errors.Is(err, unix.EROFS), errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, unix.EIO):
-		return types.ErrIOFailure // a pod's record, beside the node cache
-	case errors.Is(err, nodecache.ErrVersion), errors.Is(err, podrecord.ErrVersion), errors.Is(err, nodecache.ErrOwnerTooLong):
-		return types.ErrIOFailure
-	case errors.As(err, new(*hostport.TakenError)):
-		return CodeTaken
-	case errors.Is(err, hostport.ErrNotReady):
-		return types.ErrTryAgainLater
-	case errors.Is(err, ipam.ErrDuplicate):
-		return CodeDuplicate
-	case errors.As(err, &mismatch):
-		return CodeMismatch
+	for _, f := range failures {
+		if f.code != 0 && f.is(err) {
+			return f.code
+		}
 	}
 	return types.ErrInternal
 }
 
 // errorDetails says what a person can do about it, where the message doesn't yet.
 func errorDetails(err error) string {
-	var mismatch *mismatchError
-	var path *os.PathError
-	switch {
-	case errors.As(err, new(*nodecache.UnwritableError)), errors.As(err, new(*mounts.RefusedError)):
-		return "" // its message says it
-	case errors.As(err, &mismatch):
-		text := ""
-		for _, l := range mismatch.lines {
-			text += l + "\n"
+	for _, f := range failures {
+		if f.details != nil && f.is(err) {
+			return f.details(err)
 		}
-		return text
-	case errors.Is(err, ipam.ErrDuplicate):
-		return "the runtime must DEL the first attachment before it ADDs again"
-	case errors.As(err, new(*ipam.Exhausted)):
-		return exhaustedDetails(err)
-	case errors.As(err, new(*host.HeldError)):
-		return "other programs use addresses of the pool: `enipoolctl pool show -o wide` names the route, rule, neighbour or address of each; once that is removed the address is free again"
-	case errors.As(err, new(*hostport.TakenError)):
-		return "delete that pod, or choose another hostPort or hostIP"
-	case errors.As(err, &path) && mounts.Todo(path.Path, err) != "":
-		return mounts.Todo(path.Path, err)
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return "the plugin must run as root with CAP_NET_ADMIN and CAP_SYS_ADMIN in the node's own namespaces"
-	case errors.Is(err, host.ErrLinkExists):
-		return "CNI_IFNAME names a link that another plugin made: put enipool first, or choose another name"
 	}
 	return ""
+}
+
+// isCuredByAgent tells whether the runtime is told to try again because an agent puts right what is wrong.
+func isCuredByAgent(err error) bool {
+	return slices.ContainsFunc(failures[:], func(f failure) bool { return f.cured && f.is(err) })
+}
+
+// isA tells whether there is an error of the type.
+func isA[T error](err error) bool {
+	_, is := errors.AsType[T](err)
+	return is
+}
+
+// isOne returns what tells whether an error is one of some.
+func isOne(of ...error) func(error) bool {
+	return func(err error) bool {
+		return slices.ContainsFunc(of, func(one error) bool { return errors.Is(err, one) })
+	}
+}
+
+func isUnsupported(err error) bool {
+	key, is := errors.AsType[*config.KeyError](err)
+	return is && key.Unsupported
+}
+
+// isExplained tells whether a file system that refuses is the reason.
+func isExplained(err error) bool { return explanation(err) != "" }
+
+func explanation(err error) string {
+	if path, is := errors.AsType[*os.PathError](err); is {
+		return mounts.Todo(path.Path, err)
+	}
+	return ""
+}
+
+// text returns the same details for each error.
+func text(details string) func(error) string { return func(error) string { return details } }
+
+// mismatchDetails are all lines that CHECK has found.
+func mismatchDetails(err error) (list string) {
+	mismatch, _ := errors.AsType[*mismatchError](err)
+	for _, line := range mismatch.lines {
+		list += line + "\n"
+	}
+	return list
 }

@@ -1,4 +1,4 @@
-// Package filelock tells who holds the lock of a file (flock(2)), and what a person can
+// Package filelock takes the lock of a file (flock(2)) and waits for it, and tells who holds it and what a person can
 // do about it. TakeAlone takes one that others ask about.
 package filelock
 

@@ -43,7 +43,7 @@ func inCluster() (*rest.Config, error) {
 	config, err := rest.InClusterConfig()
 	switch {
 	case errors.Is(err, rest.ErrNotInCluster):
-		return nil, errors.New("find the API server: this is no pod of a cluster (KUBERNETES_SERVICE_HOST is not set) and no kubeconfig is named; name one, or do without Kubernetes")
+		return nil, errors.New("find the API server: this is no pod of a cluster (KUBERNETES_SERVICE_HOST is not set) and no kubeconfig is named")
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("find the API server: the pod has no service account: %w; set automountServiceAccountToken, or name a kubeconfig", err)
 	case err != nil:

@@ -181,6 +181,9 @@ func (o *Object) Write(ctx context.Context, from order.Object, spec order.Spec, 
 		return order.Object{}, errors.Join(order.ErrConflict, again)
 	}
 	if err != nil {
+		if apierrors.IsNotFound(err) { // what can't be made is no object that has gone
+			err = withoutKinds(err)
+		}
 		return order.Object{}, fmt.Errorf("write the node's NodeNetwork: %w", err)
 	}
 	if err := o.take(n, false); err != nil {

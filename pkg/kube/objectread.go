@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -46,6 +47,9 @@ func (o *Object) run(ctx context.Context) {
 			}
 			continue // what was read is old by now
 		case err != nil:
+			if o.isKindless(ctx, err) {
+				err = withoutKinds(err)
+			}
 			o.noteFailure(ctx, err)
 		default:
 			o.noteFailure(ctx, nil)
@@ -92,6 +96,11 @@ func (o *Object) isKindless(ctx context.Context, err error) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return apierrors.IsNotFound(o.rest.Get().AbsPath("apis", crd.GroupVersion.Group, crd.GroupVersion.Version).Do(ctx).Error())
+}
+
+// withoutKinds says what to do about an error that comes of their absence.
+func withoutKinds(err error) error {
+	return fmt.Errorf("%w; install the kinds: kubectl apply --server-side --kustomize conf/kubernetes/crds", err)
 }
 
 // noteFailure takes in whether the object can be read. What keeps it from that is logged once.

@@ -64,6 +64,21 @@ func TestWithoutTheKindsThereIsNoObject(t *testing.T) {
 	}
 }
 
+// Who needs the object where the kinds are not installed is told to install them.
+func TestWithoutTheKindsPeopleAreToldToInstallThem(t *testing.T) {
+	own(t, func(t *testing.T, c *cluster, o *Object) {
+		c.do(func() { c.kindless = true })
+		if _, read := newest(o); read || o.Wrong() == nil || !strings.Contains(o.Wrong().Error(), "kubectl apply --server-side --kustomize conf/kubernetes/crds") {
+			t.Errorf("read %t: %v", read, o.Wrong())
+		}
+		c.do(func() { c.kindless = false })
+		time.Sleep(time.Minute)
+		if _, read := newest(o); !read || o.Wrong() != nil {
+			t.Errorf("once they are there: read %t, %v", read, o.Wrong())
+		}
+	})
+}
+
 // People read once why the object can't be read, and that it can be again.
 func TestWhatKeepsAnObjectFromBeingReadIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

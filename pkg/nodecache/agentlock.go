@@ -47,7 +47,7 @@ func (c Cache) Agent() (agent filelock.Holder, running bool) {
 		return agent, false
 	}
 	defer unix.Close(fd)
-	if lockFile(fd, unix.LOCK_SH|unix.LOCK_NB) != unix.EWOULDBLOCK {
+	if filelock.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) != unix.EWOULDBLOCK {
 		return agent, false
 	}
 	return filelock.HolderOf(c.AgentLock()), true

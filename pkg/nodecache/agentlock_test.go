@@ -61,13 +61,13 @@ func TestWhoOnlyAsksForAnAgentIsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer asks.Close()
-	if err := lockFile(int(asks.Fd()), unix.LOCK_SH); err != nil {
+	if err := filelock.Flock(int(asks.Fd()), unix.LOCK_SH); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- c.WithoutAgent(func() error { return nil }) }()
 	time.Sleep(20 * time.Millisecond) // it may try meanwhile, and must go on trying
-	if err := lockFile(int(asks.Fd()), unix.LOCK_UN); err != nil {
+	if err := filelock.Flock(int(asks.Fd()), unix.LOCK_UN); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/enipool/enipool/pkg/filelock"
 	"golang.org/x/sys/unix"
 )
 
@@ -69,18 +70,13 @@ func (f *file) lock(how int, wait bool) (got bool, err error) {
 	if !wait {
 		how |= unix.LOCK_NB
 	}
-	for {
-		err := unix.Flock(f.fd, how)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case !wait && errors.Is(err, unix.EWOULDBLOCK):
-			return false, nil
-		case err != nil:
-			return false, &fs.PathError{Op: "flock", Path: f.path, Err: err}
-		default:
-			return true, nil
-		}
+	switch err := filelock.Flock(f.fd, how); {
+	case !wait && errors.Is(err, unix.EWOULDBLOCK):
+		return false, nil
+	case err != nil:
+		return false, &fs.PathError{Op: "flock", Path: f.path, Err: err}
 	}
+	return true, nil
 }
 
 // unlock releases the flock; that of a closed file is released too.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"time"
 
 	"github.com/enipool/enipool/pkg/filelock"
 	"golang.org/x/sys/unix"
@@ -40,9 +39,7 @@ func (c Cache) locked(ctx context.Context, exclusive bool, fn func() error) (err
 	return fn()
 }
 
-// acquire takes the lock at once if it is free, else waits in the kernel's queue until the
-// deadline: polling instead collapses under a hundred contenders. If it fails the file is
-// closed, or will be.
+// acquire takes the lock at once if it is free, else waits for it until the deadline. If it fails the file is closed, or will be.
 func (c Cache) acquire(ctx context.Context, handle *file, exclusive bool) error {
 	how := unix.LOCK_SH
 	if exclusive {
@@ -55,30 +52,21 @@ func (c Cache) acquire(ctx context.Context, handle *file, exclusive bool) error 
 	case got:
 		return nil
 	}
-	timer := time.NewTimer(cmp.Or(c.LockTimeout, DefaultLockTimeout))
-	defer timer.Stop()
-	locked := make(chan error, 1)
-	go func() {
-		_, err := handle.lock(how, true)
-		locked <- err
-	}()
-	why := error(nil)
-	select {
-	case err := <-locked:
-		if err != nil {
-			handle.Close()
-			return fmt.Errorf("lock node cache: %w", err)
-		}
-		return nil
-	case <-timer.C:
-		why = fmt.Errorf("%w after %s", errLockTimeout, cmp.Or(c.LockTimeout, DefaultLockTimeout))
-	case <-ctx.Done():
-		why = context.Cause(ctx)
+	limit := cmp.Or(c.LockTimeout, DefaultLockTimeout)
+	gaveUp, err := filelock.Wait{
+		Lock: func() error {
+			_, err := handle.lock(how, true)
+			return err
+		},
+		Release: func() { _ = handle.unlock() },
+		Every:   limit,
+		GiveUp:  func() error { return fmt.Errorf("%w after %s", errLockTimeout, limit) },
+	}.Await(ctx)
+	switch {
+	case gaveUp:
+		return filelock.Busy(handle.path, err)
+	case err != nil:
+		return fmt.Errorf("lock node cache: %w", err)
 	}
-	// flock(2) can't be cancelled: if it takes the lock late, the lock is released at once.
-	go func() {
-		<-locked
-		_ = handle.unlock()
-	}()
-	return filelock.Busy(handle.path, why)
+	return nil
 }

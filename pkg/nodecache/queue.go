@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/enipool/enipool/pkg/filelock"
 	"golang.org/x/sys/unix"
 )
 
@@ -77,7 +78,7 @@ func (c Cache) makePlace(name string) (fd int, err error) {
 	if err != nil {
 		return 0, &fs.PathError{Op: "create", Path: path, Err: err}
 	}
-	err = lockFile(fd, unix.LOCK_EX)
+	err = filelock.Flock(fd, unix.LOCK_EX)
 	var st unix.Stat_t
 	if err == nil {
 		err = unix.Fstat(fd, &st)
@@ -197,7 +198,7 @@ func (c Cache) clearIfLeft(name string) bool {
 		return true
 	}
 	defer unix.Close(fd)
-	if lockFile(fd, unix.LOCK_SH|unix.LOCK_NB) != nil {
+	if filelock.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) != nil {
 		return false
 	}
 	// Under the lock: an ADD that has made the file and not locked it yet sees then that it is gone.
@@ -218,7 +219,7 @@ func (c Cache) watchPlace(e queued) <-chan struct{} {
 	gone, released := make(chan struct{}), make(chan struct{})
 	go func() {
 		// flock(2) can't be cancelled, and need not be: the kernel ends it with this process.
-		_ = lockFile(fd, unix.LOCK_SH)
+		_ = filelock.Flock(fd, unix.LOCK_SH)
 		_ = unix.Close(fd)
 		close(released)
 	}()
@@ -242,13 +243,4 @@ func (c Cache) openPlace(name string) int {
 		return -1
 	}
 	return fd
-}
-
-// lockFile takes a flock, again after each signal.
-func lockFile(fd, how int) error {
-	for {
-		if err := unix.Flock(fd, how); err != unix.EINTR {
-			return err
-		}
-	}
 }

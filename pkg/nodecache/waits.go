@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/enipool/enipool/pkg/filelock"
 	"golang.org/x/sys/unix"
 )
 
@@ -94,7 +95,7 @@ func (c Cache) openWaits(flag int) (*os.File, error) {
 		return nil, err
 	}
 	for range waitsTries {
-		if err = lockFile(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
+		if err = filelock.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
 			break
 		}
 		time.Sleep(time.Millisecond)

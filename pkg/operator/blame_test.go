@@ -12,6 +12,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/operator"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // subnetless is a driver that makes no ENI in one subnet.
@@ -73,6 +74,11 @@ func TestANodeThatJoinsTellsWhatItWaitsFor(t *testing.T) {
 		s := w.store.node(a.name).Status
 		if s.Causes[0].Reason != "CloudUnavailable" || !strings.Contains(s.Conditions[0].Message, "eni-") {
 			t.Errorf("causes %+v, conditions %+v", s.Causes, s.Conditions)
+		}
+		why, err := w.lead.Why(ctx, a.name)
+		w.must(err)
+		if text := strings.Join(why.Lines(time.Now()), "\n"); !strings.Contains(text, "\n  that waits for ENI eni-") || strings.Count(text, why.Causes[0].Message) != 1 || !strings.Contains(text, "\n  CloudUnavailable: ") {
+			t.Errorf("%s", text)
 		}
 		w.SetFaults()
 		w.until(15*time.Minute, func() bool { return w.store.node(a.name).Status.Mode == crd.Operator })
@@ -167,4 +173,41 @@ func (d shapeless) Shape(ctx context.Context, s driver.Self) (driver.Shape, erro
 		return driver.Shape{}, &driver.Error{Kind: cloud.ErrUnavailable, Detail: "nothing tells"}
 	}
 	return d.Driver.Shape(ctx, s)
+}
+
+// What is wrong with the cloud is put right in the operator's file.
+func TestACheckNamesTheFileOfTheOperator(t *testing.T) {
+	play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {
+		w.leadWith(ctx, nil)
+		w.begin(ctx)
+		time.Sleep(time.Minute)
+		w.Refuse(&sim.Error{Reason: sim.Unavailable})
+		found, err := w.lead.Check(ctx)
+		w.must(err)
+		said := ""
+		for _, f := range found {
+			said += f.Detail + "; " + f.Fix + "\n"
+		}
+		if strings.Contains(said, "agent.yaml") || !strings.Contains(said, "operator.yaml") {
+			t.Error(said)
+		}
+	})
+}
+
+// A node that stays between its agent and the operator for a cause that only a person ends has an event, too.
+func TestPeopleAreToldWhyANodeCantJoin(t *testing.T) {
+	play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {
+		bare := w.store.nodes["node-000"]
+		bare.Instance = ""
+		w.store.nodes["node-000"] = bare
+		l := &told{}
+		w.leadWith(ctx, l.listen)
+		_, err := w.store.put(&crd.NodeNetwork{ObjectMeta: metav1.ObjectMeta{Name: "node-000"},
+			Spec: crd.NodeNetworkSpec{Mode: crd.Operator, Families: []string{"IPv4"}, Slots: 5, Pool: crd.Pool{Batch: 8}, Handover: &crd.Handover{}}})
+		w.must(err)
+		time.Sleep(time.Minute)
+		if got, mode := l.reasons("NodeNetwork", "node-000"), w.store.node("node-000").Status.Mode; mode != crd.Joining || len(got) != 1 || got[0] != "InstanceUnknown" {
+			t.Errorf("mode %s, told %v", mode, got)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,6 +34,10 @@ func (o *Operator) Check(ctx context.Context) ([]cloud.Finding, error) {
 	now := o.o.Clock.Now()
 	if can && (o.checks.asked.IsZero() || now.Sub(o.checks.asked) >= checkEvery) {
 		o.checks.last, o.checks.asked = checker.Check(ctx), now
+		for i := range o.checks.last { // the engine is the agents' too, and the keys that it names have the same names
+			f := &o.checks.last[i]
+			f.Detail, f.Fix = strings.ReplaceAll(f.Detail, "agent.yaml", "operator.yaml"), strings.ReplaceAll(f.Fix, "agent.yaml", "operator.yaml")
+		}
 	}
 	return o.checks.last, nil
 }

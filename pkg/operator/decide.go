@@ -42,6 +42,7 @@ type input struct {
 type restored struct {
 	before *order.Status // what the status was before, nil if the object was not put back
 	untold bool          // the spec is one of before: what the agent wants now it has not written yet
+	early  bool          // it may be: nobody has seen it come
 }
 
 // decision is what follows.
@@ -77,7 +78,7 @@ func (in input) decide() (decision, error) {
 		view.Status = in.learn(view)
 	}
 	if !in.untold {
-		if !in.observe && in.network.DeletionTimestamp == nil {
+		if !in.observe {
 			view.Status = in.accept(view)
 		}
 		view.Status = in.handOver(view)
@@ -95,6 +96,7 @@ func (in input) learn(view order.View) order.Status {
 	if !in.term.Lease.MayDescribe(in.shown.began.Mono, in.term.Acquired) || !in.term.Knows(view, in.now, in.shown.began) {
 		return view.Status
 	}
+	before, isBehind := view.Status, order.IsBehind(view)
 	for _, e := range in.shown.attachedNew(view.Status) {
 		if !in.gone(e.ID) {
 			view.Status = in.term.Made(view, in.now, string(in.network.UID), e)
@@ -110,11 +112,20 @@ func (in input) learn(view order.View) order.Status {
 			view.Status.ENIs[i].State, view.Status.ENIs[i].Index = order.Attached, nic.Index
 			view.Status = in.bump(view, view.Status)
 		case !there && in.gone(e.ID):
-			view.Status = in.term.Deleted(view, e.ID)
+			if view.Status = in.term.Deleted(view, e.ID); isBehind {
+				view.Status.Revision = before.Revision
+			}
 			return in.learn(view) // the list is another one now
 		}
 	}
-	next, _ := in.term.Described(view, in.now, in.shown.description(view.Status))
+	if isBehind {
+		// An ENI of after the backup makes a status no newer that was put back: all else that it has is compared as what is behind.
+		view.Status.Revision = before.Revision
+	}
+	next, told := in.term.Described(view, in.now, in.shown.description(view.Status))
+	if isBehind && !told {
+		return before
+	}
 	return next
 }
 
@@ -125,12 +136,15 @@ func (in input) bump(view order.View, next order.Status) order.Status {
 	return next
 }
 
-// accept returns the status with what goes back. What an earlier leader accepted is taken over first.
+// accept returns the status with what goes back. What an earlier leader accepted is taken over first, and that of an object whose deletion
+// has begun, too: it waits for the end of that. Nothing else of such an object is accepted.
 func (in input) accept(view order.View) order.Status {
 	if order.IsBehind(view) {
 		return view.Status // with another revision the agent would take it for one of now
 	}
-	view.Status, _ = in.term.Accept(view)
+	if in.network.DeletionTimestamp == nil && !in.early {
+		view.Status, _ = in.term.Accept(view)
+	}
 	if len(view.Status.Releasing)+len(view.Status.LeavingInterfaces) > 0 {
 		view.Status, _ = in.term.Take(view)
 	}
@@ -141,7 +155,7 @@ func (in input) accept(view order.View) order.Status {
 func (in input) handOver(view order.View) order.Status {
 	next := view.Status
 	switch want := view.Spec.Mode; {
-	case in.observe:
+	case in.observe, order.IsBehind(view) && len(next.ENIs) > 0: // with another revision the agent would take them for those of now
 	case want == order.Operator && in.network.Status.Mode == "" && in.network.Spec.Handover == nil:
 		next.Mode = order.Operator // its agent has never called: it would hand over something, if only that it has nothing
 	case want == order.Operator && (next.Mode == order.Self || next.Mode == order.Leaving):

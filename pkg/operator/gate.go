@@ -27,6 +27,7 @@ type Gate struct {
 	wake    func()          // has the loop look at the queue
 	fresh   map[string][]quota.Request
 	begun   map[string][]*pending     // by node
+	others  map[string]float64        // requests per second that nodes send which call the cloud themselves
 	moved   map[quota.Class]time.Time // when something of the class was sent last, or nothing of it could have been
 }
 
@@ -63,7 +64,7 @@ func (g *Gate) openTerm(budget *quota.Budget, mayCall func() error, stop <-chan 
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.born, g.moved = g.clock.Now(), map[quota.Class]time.Time{}
-	g.budget = budget
+	g.budget, g.others = budget, nil
 	g.queue = quota.NewQueue(g.budget)
 	g.mayCall, g.stop, g.wake = mayCall, stop, wake
 	clear(g.fresh)

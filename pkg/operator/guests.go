@@ -23,16 +23,32 @@ func (t *term) takeGuest(name string) {
 	}
 	t.dropGuest(name)
 	guest := newMember(of, nil)
-	guest.client = t.o.Region.Node(cloud.Instance{ID: of.Instance, Type: of.Type, Zone: of.Zone})
+	guest.client = t.o.Region.Node(instanceOf(guest))
 	t.guests[name] = guest
 }
 
-// dropGuest forgets what is known of a node as one without an object: its agent's calls may be under way.
+// dropGuest forgets what is known of a node as one without an object: its agent's calls may be under way. Where another Node names the same
+// instance that one goes on: a describe of an instance that the engine does not know fails for all.
 func (t *term) dropGuest(name string) {
-	if guest := t.guests[name]; guest != nil {
-		t.o.Region.Forget(guest.node.Instance)
-		delete(t.guests, name)
+	guest := t.guests[name]
+	if guest == nil {
+		return
 	}
+	delete(t.guests, name)
+	if t.claims[guest.node.Instance] != nil {
+		return
+	}
+	t.o.Region.Forget(guest.node.Instance)
+	for _, other := range t.guests {
+		if other.node.Instance == guest.node.Instance {
+			other.client = t.o.Region.Node(instanceOf(other))
+		}
+	}
+}
+
+// instanceOf returns the instance of a node as the engine knows it.
+func instanceOf(m *member) cloud.Instance {
+	return cloud.Instance{ID: m.node.Instance, Type: m.node.Type, Zone: m.node.Zone}
 }
 
 // subnetsFor returns the subnets that a new ENI of a node may lie in, in the order in which they are chosen.

@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -88,6 +89,24 @@ func TestThrottledItGoesSlower(t *testing.T) {
 		w.SetFaults()
 		w.until(5*time.Minute, w.isQuiet)
 		w.check()
+	})
+}
+
+// Whoever asks is told of the first describe that fails, before the objects are written; and no more when the next succeeds.
+func TestTheReportHasTheFirstFailureOfADescribe(t *testing.T) {
+	play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {
+		w.Refuse(&sim.Error{Reason: sim.Unavailable})
+		w.leadWith(ctx, nil)
+		failing := func() string {
+			r, err := w.lead.Report(ctx)
+			if !errors.Is(err, operator.ErrNotLeading) { // it has just begun
+				w.must(err)
+			}
+			return r.Failing
+		}
+		w.until(30*time.Second, func() bool { return strings.HasPrefix(failing(), "the last describe failed: ") })
+		w.Refuse(nil)
+		w.until(time.Minute, func() bool { return failing() == "" })
 	})
 }
 

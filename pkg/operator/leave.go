@@ -75,7 +75,7 @@ func (t *term) sentOff(node *member, gone bool, err error) {
 	case errors.Is(err, ErrGone):
 		node.network, node.left = nil, true
 	case err != nil:
-		t.o.Log.Warn("an object whose node is gone stays for now", "node", node.node.Name, "error", err)
+		t.o.Log.Warn("an object that is deleted stays for now; it is tried again", "node", node.node.Name, "error", err)
 	case gone && !node.seenGone:
 		node.seenGone = true
 	case gone:

@@ -54,6 +54,28 @@ func TestAnObjectThatIsDeletedEnds(t *testing.T) {
 	})
 }
 
+// The leader dies while an object ends of which it has accepted releases: the next one finishes those, and the object ends.
+func TestAnObjectThatIsDeletedIsEndedByTheNextLeader(t *testing.T) {
+	play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {
+		w.leadWith(ctx, nil)
+		w.begin(ctx)
+		a := w.agents[0]
+		a.set(20)
+		w.until(3*time.Minute, w.isQuiet)
+		w.SetFaults(sim.Chance{Action: sim.ActUnassign, Percent: 100, Fault: sim.Fault{Err: &sim.Error{Reason: sim.Unavailable}}})
+		a.set(2)
+		w.until(time.Minute, func() bool { return len(w.store.node(a.name).Status.Releasing) > 0 })
+		uid := w.store.node(a.name).UID
+		w.store.remove(a.name)
+		w.lead.kill()
+		w.SetFaults()
+		time.Sleep(lease.Duration)
+		w.leadWith(ctx, nil)
+		w.until(15*time.Minute, func() bool { n := w.store.node(a.name); return n != nil && n.UID != uid && w.isQuiet() })
+		w.check()
+	})
+}
+
 // A Node comes back with another instance: nothing of the one before is its own.
 func TestANodeWithAnotherInstanceBeginsFromScratch(t *testing.T) {
 	play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/order"
 	"github.com/enipool/enipool/pkg/quota"
 )
 
@@ -67,24 +68,30 @@ func subnetNotices(s *crd.Subnet, before crd.SubnetStatus) []Notice {
 	return []Notice{n}
 }
 
-// mended are the reasons of a node's condition that pass only when a person does something.
-var mended = []string{"Forbidden", "AccountLimit", "NoSubnet", "SubnetFull", "Isolated", "InstanceUnknown"}
-
 // nodeNotices returns what people are told when a node can't have more, and when it can again.
 func nodeNotices(n *crd.NodeNetwork, before crd.NodeNetworkStatus) []Notice {
-	was, is := reasonOfNode(before), reasonOfNode(n.Status)
+	was, is := noticeOf(before), noticeOf(n.Status)
 	about := Notice{Kind: "NodeNetwork", Name: n.Name, UID: string(n.UID)}
 	switch {
 	case is.Reason == was.Reason:
 		return nil
-	case slices.Contains(mended, is.Reason):
+	case order.Reason(is.Reason).Lasts():
 		about.Warning, about.Reason, about.Message = true, is.Reason, is.Message
-	case is.Status != "Unknown" && slices.Contains(mended, was.Reason):
+	case is.Status != "Unknown" && order.Reason(was.Reason).Lasts():
 		about.Reason, about.Message = "Recovered", is.Message
 	default:
 		return nil
 	}
 	return []Notice{about}
+}
+
+// noticeOf returns that condition. Of a node whose calls go over it says what that waits for; what people have to do is the cause.
+func noticeOf(s crd.NodeNetworkStatus) condition {
+	c := reasonOfNode(s)
+	if c.Status == "Unknown" && len(s.Causes) > 0 {
+		c.Reason = s.Causes[0].Reason
+	}
+	return c
 }
 
 // reasonOfNode returns the condition that tells whether a node has what it asks for.

@@ -106,7 +106,7 @@ func (o *Operator) Run(ctx context.Context, lead Lead) error {
 	t := &term{Operator: o, lead: lead, epoch: epoch, ctx: held, stop: ctx, end: end, under: &under, members: map[string]*member{}, nodes: map[string]Node{},
 		guests: map[string]*member{}, subnets: map[string]*subnet{}, dirty: map[string]bool{}, index: newIndex(), running: map[*job]bool{}}
 	t.sweeps.at = firstSweep
-	o.o.Gate.openTerm(budgetOf(o.limits(), last > 0), t.mayCall, ctx.Done(), o.nudge)
+	o.o.Gate.openTerm(budgetOf(o.limits(nil), last > 0), t.mayCall, ctx.Done(), o.nudge)
 	defer context.AfterFunc(ctx, o.nudge)()
 	t.takeAll(all)
 	under.Go(func() {
@@ -116,7 +116,10 @@ func (o *Operator) Run(ctx context.Context, lead Lead) error {
 	o.mu.Lock()
 	o.turned, o.oldest, o.ended = time.Time{}, time.Time{}, nil
 	o.mu.Unlock()
-	return context.Cause(ctx)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return context.Cause(held) // it ended before whoever stops the operator knew
 }
 
 // nextEpoch returns the number of a term: above all that the lease and the objects show, and not below the time in seconds. A lease that was
@@ -134,11 +137,12 @@ func budgetOf(limits map[string]quota.Limit, again bool) *quota.Budget {
 	return quota.NewBudget(limits, other, 0)
 }
 
-// limits returns the part of the account's buckets that the operator takes.
-func (o *Operator) limits() map[string]quota.Limit {
+// limits returns the part of the account's buckets that the operator takes, where other nodes send so many requests per second. What people
+// have said of an action is so much, whoever else sends.
+func (o *Operator) limits(others map[string]float64) map[string]quota.Limit {
 	limits := map[string]quota.Limit{}
 	for action, b := range o.o.Region.Buckets() {
-		limits[action] = quota.Limit{Burst: b.Burst, PerSecond: b.PerSecond}.Share(o.o.Share)
+		limits[action] = quota.Limit{Burst: b.Burst, PerSecond: b.PerSecond}.Share(o.o.Share).Beside(others[action])
 	}
 	for action, l := range o.o.Budget {
 		limits[action] = l

@@ -13,7 +13,30 @@ import (
 type backed struct {
 	before  *order.Status // that the object gets again: of the status this operator is the only one who writes. nil: it has it
 	putBack int64         // the generation of the spec that was put back: until the agent writes another nothing is accepted. 0: none
+	met     meeting
 	older   time.Duration // when to read the object, for the watch told of an older copy than is known and of none since. 0: it did not
+}
+
+// meeting is when this term met an object first, and with which generation.
+type meeting struct {
+	generation int64
+	at         time.Duration // 0: it has not
+}
+
+// meet notes the object's generation when it is met first.
+func (m *member) meet(now time.Duration) {
+	if m.met.at == 0 {
+		m.met = meeting{m.network.Generation, max(now, 1)}
+	}
+}
+
+// acceptsFrom returns from when on what the spec releases is accepted, 0 for at once. A spec that was there when the object was met may be one
+// of before, which a backup has brought back: what it releases may serve pods by now. Its agent has some time to write another one.
+func (m *member) acceptsFrom() time.Duration {
+	if m.network.Generation > m.met.generation {
+		return 0
+	}
+	return m.met.at + m.term.Lease.Settle
 }
 
 // isPutBack tells whether a copy with a later version shows what was before: what the API server only lets grow is less.

@@ -133,3 +133,63 @@ func TestWhatWasWithdrawnSinceABackupIsNotAccepted(t *testing.T) {
 		w.check()
 	})
 }
+
+// The same under a leader that has never seen what was there before the backup was put back: it waits until the agent has had the time to write.
+func TestWhatWasWithdrawnSinceABackupIsNotAcceptedByTheNextLeader(t *testing.T) {
+	play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {
+		a := w.agents[0]
+		w.leadWith(ctx, nil)
+		w.begin(ctx)
+		a.set(20)
+		w.until(3*time.Minute, w.isQuiet)
+		w.store.mu.Lock()
+		w.store.deny = func(string) error { return errServer } // nothing is accepted
+		w.store.mu.Unlock()
+		a.set(4)
+		w.until(time.Minute, func() bool { return len(w.store.node(a.name).Spec.Release) > 0 })
+		b := w.store.save()
+		a.set(24)
+		w.until(time.Minute, func() bool { return len(w.store.node(a.name).Spec.Release) == 0 && len(a.used()) >= 20 })
+		w.lead.kill()
+		w.store.mu.Lock()
+		w.store.deny = nil
+		w.store.mu.Unlock()
+		w.store.restore(b, true)
+		w.leadWith(ctx, nil)
+		time.Sleep(2 * time.Second)
+		a.reads(ctx)
+		w.until(15*time.Minute, w.isQuiet)
+		if n := w.Calls()[sim.ActUnassign]; n != 0 {
+			t.Errorf("%d calls took what pods use", n)
+		}
+		w.check()
+	})
+}
+
+// A node got an ENI since the backup, and another node has addresses that it had then: the ENI, which a describe shows at once, makes nothing else
+// of the backup true.
+func TestAnENIThatWasMadeSinceABackup(t *testing.T) {
+	play(t, setup{nodes: 2, account: sim.Options{Reuse: sim.ReuseLatest}, conf: batchOf(4)}, func(ctx context.Context, w *world) {
+		a, other := w.agents[0], w.agents[1]
+		w.leadWith(ctx, nil)
+		w.begin(ctx)
+		a.set(7)
+		w.until(3*time.Minute, w.isQuiet)
+		b := w.store.save()
+		a.set(0)
+		w.until(3*time.Minute, w.isQuiet)
+		other.set(9)
+		w.until(3*time.Minute, w.isQuiet)
+		a.set(20)
+		w.until(3*time.Minute, w.isQuiet)
+		w.lead.kill()
+		w.store.restore(b, true)
+		for _, a := range w.agents {
+			a.reads(ctx)
+		}
+		w.leadWith(ctx, nil)
+		time.Sleep(time.Minute)
+		w.until(20*time.Minute, w.isQuiet)
+		w.check()
+	})
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/order"
 	"github.com/enipool/enipool/pkg/placement"
+	"github.com/enipool/enipool/pkg/pool"
 )
 
 const (
@@ -27,7 +28,7 @@ func (m *member) lacksRoom() bool {
 		return false
 	}
 	for _, b := range m.network.Status.Causes {
-		if b.Reason == "SubnetFull" {
+		if order.Reason(b.Reason) == order.ReasonOf(pool.SubnetFull) {
 			return len(m.jobs) == 0
 		}
 	}

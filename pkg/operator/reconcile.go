@@ -44,6 +44,7 @@ func (t *term) reconcile(name string) {
 		}
 		node.due = node.asked
 	}
+	node.meet(now.Mono)
 	next, err := t.inputOf(node, now).decide()
 	if err != nil {
 		if node.said != err.Error() {
@@ -104,6 +105,9 @@ func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 			node.due = at
 		}
 	}
+	if at := node.acceptsFrom(); at > now.Mono && len(view.Spec.Release)+len(view.Spec.ReleaseInterfaces) > 0 && (node.due == 0 || at < node.due) {
+		node.due = at
+	}
 	at, describes := node.describeDue(view, now)
 	if describes && at > now.Mono && (node.due == 0 || at < node.due) {
 		node.due = at
@@ -127,7 +131,7 @@ func (node *member) nextTries() []time.Duration {
 // inputOf returns what the node's next status follows from.
 func (t *term) inputOf(node *member, now order.Moment) input {
 	in := input{network: node.network, read: node.view, wrong: node.wrong, term: node.term.Copy(), now: now, node: node.node, limits: node.limits, shown: node.shown, deeds: node.deeds, gone: node.isGone,
-		causes: node.ownCauses(now.Mono), failed: t.looks.failed, joined: node.joined, busy: node.isBusy(), unsure: node.unsureTokens(), observe: t.o.Observe, reclaim: node.asksBack, restored: restored{node.before, node.putBack > 0}}
+		causes: node.ownCauses(now.Mono), failed: t.looks.failed, joined: node.joined, busy: node.isBusy(), unsure: node.unsureTokens(), observe: t.o.Observe, reclaim: node.asksBack, restored: restored{node.before, node.putBack > 0, now.Mono < node.acceptsFrom()}}
 	if node.shown != nil {
 		in.describe = node.shown.began.Wall
 	}

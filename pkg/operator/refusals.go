@@ -79,7 +79,7 @@ func (m *member) noteRefused(failed *job, err error, now time.Duration) pool.Cau
 	case failed.Do == pool.Assign && (errors.Is(err, cloud.ErrLimit) || errors.Is(err, cloud.ErrSubnetFull) || errors.Is(err, cloud.ErrForbidden)):
 		m.noMore[failed.ENI] = why
 	case failed.Do == pool.Create && errors.Is(err, cloud.ErrLimit):
-		why.Kind = accountLimit // the plan has seen to the limits of the instance
+		why.Kind = order.AccountLimit // the plan has seen to the limits of the instance
 		m.noNew = why
 	case failed.Do == pool.Create && errors.Is(err, cloud.ErrForbidden):
 		m.noNew = why
@@ -105,34 +105,22 @@ func (m *member) forgetFull(subnet string) {
 	}
 }
 
-// causeOf returns what a failed call is a cause of.
+// causeOf returns what a failed call is a cause of: what it is to an agent that calls the cloud itself.
 func causeOf(err error) pool.Cause {
-	cause := pool.Cause{Kind: pool.CallFailed, Words: fmt.Sprint("the cloud: ", err)}
-	for _, known := range []struct {
-		err  error
-		kind pool.Kind
-	}{
-		{cloud.ErrThrottled, pool.Throttled}, {cloud.ErrSubnetFull, pool.SubnetFull}, {cloud.ErrLimit, pool.ENILimit},
-		{cloud.ErrForbidden, pool.Forbidden}, {cloud.ErrUnavailable, pool.Unavailable},
-	} {
-		if errors.Is(err, known.err) {
-			cause.Kind = known.kind
-		}
-	}
-	return cause
+	return pool.Cause{Kind: cloud.MeaningOf(err).Cause, Words: fmt.Sprint("the cloud: ", err)}
 }
 
 // ownCauses returns why there is not more that a plan does not know of.
 func (m *member) ownCauses(now time.Duration) (list []pool.Cause) {
 	switch {
 	case m.rival != "":
-		list = append(list, pool.Cause{Kind: noInstance, Words: fmt.Sprintf("Node %s has the same instance by its provider ID, and had it first", m.rival)})
+		list = append(list, pool.Cause{Kind: pool.WrongInstance, Words: fmt.Sprintf("Node %s has the same instance by its provider ID, and had it first; delete the Node that is no more", m.rival)})
 	case m.node.Instance == "":
-		list = append(list, pool.Cause{Kind: noInstance, Words: "the Node has no provider ID"})
+		list = append(list, pool.Cause{Kind: pool.WrongInstance, Words: "the Node has no provider ID, which names its instance: the kubelet's --provider-id or the cloud's node controller sets it"})
 	case m.shown != nil && m.shown.view.Err != nil:
 		c := causeOf(m.shown.view.Err)
 		if errors.Is(m.shown.view.Err, cloud.ErrNotFound) {
-			c.Kind = noInstance
+			c.Kind = pool.WrongInstance
 		}
 		list = append(list, c)
 	case m.limits == (eni.Limits{}) && m.unlimited.isProof(m.term.Lease.Settle):

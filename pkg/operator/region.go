@@ -53,7 +53,7 @@ func (t *term) describeMembers(now time.Duration) time.Duration {
 	}
 	whole := max(t.looks.all, t.looks.whole.until)
 	begin := whole
-	if at, is := t.describe.next(); is {
+	if at, _, is := t.describe.next(); is {
 		begin = min(begin, max(at+together, t.looks.some.until))
 	}
 	if begin > now {
@@ -161,7 +161,7 @@ func (o *Operator) askLimits(ctx context.Context, clients map[string]cloud.Cloud
 // looked takes in what a describe has brought.
 func (t *term) looked(s seen, members map[string]*member) {
 	now := t.now()
-	t.looks.under = false
+	t.looks.under, t.looks.last = false, s.err
 	for name, node := range members {
 		if l, known := s.limits[name]; known {
 			node.calm = node.calm && node.limits == l
@@ -171,6 +171,9 @@ func (t *term) looked(s seen, members map[string]*member) {
 			t.dirty[name] = true
 		}
 		view, is := s.views[node.node.Instance]
+		if is {
+			t.noteChanges(node, view)
+		}
 		switch {
 		case t.guests[name] == node && is:
 			node.shown = &shown{s.began, view}
@@ -201,6 +204,7 @@ func (t *term) looked(s seen, members map[string]*member) {
 	if s.all {
 		t.looks.all, t.looks.shown = s.began.Mono+t.o.Describe, s.began.Wall
 		t.o.Meter.Described(now.Mono - s.began.Mono)
+		t.leaveToOthers(s.began.Mono)
 		t.takePlaces(s)
 		t.findDrifts(now)
 		for name, node := range t.members {
@@ -222,7 +226,7 @@ func (t *term) lookFailed(s seen, now time.Duration) {
 		failures = &t.looks.whole
 	}
 	*failures = failures.add(now)
-	t.o.Log.Warn("a describe failed", "error", s.err)
+	t.o.Log.Warn("a describe failed; it is tried again, and `enipoolctl migrate check` says what the operator may do in the cloud", "error", s.err)
 	if errors.Is(s.err, cloud.ErrThrottled) {
 		t.o.Gate.noteThrottled(t.action("Page", -1), retryAfter(s.err))
 	}

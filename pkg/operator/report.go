@@ -48,6 +48,7 @@ type Tokens struct {
 	Tokens    float64 `json:"tokens"`
 	PerSecond float64 `json:"perSecond"`
 	Usual     float64 `json:"usual"`            // per second, where the cloud has refused nothing lately
+	Others    float64 `json:"others,omitempty"` // per second, what nodes send that call the cloud themselves: it is taken off Usual
 	Closed    float64 `json:"closed,omitempty"` // for how many seconds nothing is sent
 	Waiting   int     `json:"waiting"`
 }
@@ -110,8 +111,11 @@ func (t *term) report() Report {
 	if at := t.looks.shown; !at.IsZero() {
 		r.DescribedAt = &at
 	}
-	if t.looks.failed != nil {
+	switch { // people are told at once, objects are written later
+	case t.looks.failed != nil:
 		r.Failing = t.looks.failed.Words
+	case t.looks.last != nil:
+		r.Failing = "the last describe failed: " + t.looks.last.Error()
 	}
 	for _, id := range slices.Sorted(maps.Keys(t.subnets)) {
 		r.Subnets = append(r.Subnets, t.roomOf(id))
@@ -158,7 +162,7 @@ func (g *Gate) report() (queue []Waiting, underWay int, budget []Tokens) {
 	}
 	waiting := g.queue.WaitingFor()
 	for _, s := range g.budget.States(g.sinceOpen()) {
-		budget = append(budget, Tokens{s.Action, s.Tokens, s.PerSecond, s.Nominal, s.Closed.Seconds(), waiting[s.Action]})
+		budget = append(budget, Tokens{s.Action, s.Tokens, s.PerSecond, s.Nominal, g.others[s.Action], s.Closed.Seconds(), waiting[s.Action]})
 	}
 	return queue, g.queue.UnderWay(), budget
 }

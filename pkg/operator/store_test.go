@@ -29,6 +29,7 @@ type store struct {
 	watches  map[*watch]bool
 	writes   map[string]int // status writes by node
 
+	kindless bool                    // it makes no subnet: the kind is not there
 	lag      time.Duration           // of watches, at most
 	percent  int                     // of writes that fail, half of them after their effect
 	overtake func(name string)       // is called before a status write that would succeed
@@ -246,7 +247,10 @@ func (s *store) DropFinalizer(_ context.Context, n *crd.NodeNetwork) error {
 func (s *store) CreateSubnet(_ context.Context, n *crd.Subnet) (*crd.Subnet, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.subnets[n.Name] != nil {
+	switch {
+	case s.kindless:
+		return nil, errServer
+	case s.subnets[n.Name] != nil:
 		return nil, operator.ErrConflict
 	}
 	if s.refuses != nil {
@@ -335,16 +339,6 @@ func (s *store) removeSubnet(name string) {
 	s.tell("", operator.Event{Subnet: old.DeepCopy(), Deleted: true})
 }
 
-// subnet returns a Subnet as it is, nil if there is none.
-func (s *store) subnet(name string) *crd.Subnet {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := s.subnets[name]; n != nil {
-		return n.DeepCopy()
-	}
-	return nil
-}
-
 // change lets a Node say something else.
 func (s *store) change(name string, to func(*operator.Node)) {
 	s.mu.Lock()
@@ -360,4 +354,14 @@ func (s *store) writesOf(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.writes[name]
+}
+
+// forgetSubnets deletes the objects of all subnets.
+func (s *store) forgetSubnets() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, n := range s.subnets {
+		delete(s.subnets, name)
+		s.tell("", operator.Event{Subnet: n.DeepCopy(), Deleted: true})
+	}
 }

@@ -23,6 +23,7 @@ type subnet struct {
 	moves   []*move
 	sums    *moved // of the moves that count, nil after a change
 	emptied
+	kept kept // ranges that are reserved in the cloud
 	toldSubnet
 }
 
@@ -125,7 +126,7 @@ func forPlan(p placement.Subnet, n placement.Node, now time.Duration) pool.Subne
 	case p.State == placement.Full && now < p.RetryAt:
 		s.Blocked = pool.Cause{Kind: pool.SubnetFull, Object: p.ID, Next: p.RetryAt, Words: fmt.Sprintf("subnet %s has no free address", p.ID)}
 	case p.State == placement.Low:
-		s.NoNew = pool.Cause{Kind: isolated, Object: p.ID, Words: fmt.Sprintf("subnet %s has %d addresses left and gets no new ENI below %d", p.ID, p.Room(), p.IsolateBelow)}
+		s.NoNew = pool.Cause{Kind: order.Isolated, Object: p.ID, Words: fmt.Sprintf("subnet %s has %d addresses left and gets no new ENI below %d", p.ID, p.Room(), p.IsolateBelow)}
 	}
 	// Whether it is for the node at all: what keeps it from being used now is said above.
 	p.State = placement.Ready
@@ -167,13 +168,13 @@ func (s *subnet) tell(p placement.Subnet, counts portion, now order.Moment) (*cr
 	if s.place.ID != "" {
 		status.DescribedAt = wall(s.began)
 	}
+	s.kept.tell(next, now.Wall)
 	return next, !sameSubnet(s.object.Status, *status)
 }
 
 // sameSubnet tells whether a status says nothing new: times alone cause no write.
 func sameSubnet(a, b crd.SubnetStatus) bool {
 	a.DescribedAt, b.DescribedAt, a.RetryAt, b.RetryAt, a.FullSince, b.FullSince = nil, nil, nil, nil, nil, nil
-	a.Conditions, b.Conditions, a.Reserved, b.Reserved = nil, nil, nil, nil
-	return a.VPC == b.VPC && a.Zone == b.Zone && a.V4 == b.V4 && a.V6 == b.V6 && a.Free == b.Free && a.Owed == b.Owed && a.Room == b.Room &&
+	return saysSameKept(a, b) && a.VPC == b.VPC && a.Zone == b.Zone && a.V4 == b.V4 && a.V6 == b.V6 && a.Free == b.Free && a.Owed == b.Owed && a.Room == b.Room &&
 		a.Interfaces == b.Interfaces && a.Addresses == b.Addresses && a.State == b.State
 }

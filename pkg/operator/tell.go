@@ -72,31 +72,15 @@ func (in input) allCauses(v order.View) (list []pool.Cause) {
 	}
 	var told []pool.Cause
 	for _, c := range pool.Rank(list) {
-		if reasonOf(c.Kind) != "" {
+		if order.ReasonOf(c.Kind) != "" {
 			told = append(told, c)
 		}
 	}
 	return told
 }
 
-// reasonOf returns the reason that an object has for a cause, "" for what it does not tell: what is the agent's, and what is under way.
-func reasonOf(k pool.Kind) string {
-	return map[pool.Kind]string{
-		pool.Forbidden: "Forbidden", pool.Unavailable: "CloudUnavailable", pool.CallFailed: "CloudUnavailable", pool.Throttled: "Throttled",
-		pool.AddressLimit: "AddressLimit", pool.ENILimit: "InterfaceLimit", pool.SubnetFull: "SubnetFull", pool.NoSubnet: "NoSubnet",
-		noInstance: "InstanceUnknown", accountLimit: "AccountLimit", isolated: "Isolated",
-	}[k]
-}
-
-// Kinds of causes that only an operator has.
-const (
-	noInstance pool.Kind = 100 + iota
-	accountLimit
-	isolated
-)
-
 func (in input) statusCause(c pool.Cause) crd.Cause {
-	b := crd.Cause{Reason: reasonOf(c.Kind), Message: c.Words}
+	b := crd.Cause{Reason: string(order.ReasonOf(c.Kind)), Message: c.Words}
 	if len(b.Message) > mostWords {
 		b.Message = b.Message[:mostWords]
 	}
@@ -120,7 +104,7 @@ func (in input) satisfied(v order.View, causes []pool.Cause) metav1.Condition {
 	case order.Satisfied(v.Spec, v.Status, coming(in.facts)):
 		c.Status, c.Reason = metav1.ConditionTrue, Satisfied
 	case len(causes) > 0:
-		c.Reason, c.Message = reasonOf(causes[0].Kind), c.Message+": "+causes[0].Words
+		c.Reason, c.Message = string(order.ReasonOf(causes[0].Kind)), c.Message+": "+causes[0].Words
 	}
 	return c
 }
@@ -143,7 +127,7 @@ func (in input) described() metav1.Condition {
 	c := metav1.Condition{Type: Described, Status: metav1.ConditionTrue, Reason: Described, ObservedGeneration: in.network.Generation}
 	switch {
 	case in.failed != nil:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonOf(in.failed.Kind), in.failed.Words
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(order.ReasonOf(in.failed.Kind)), in.failed.Words
 	case in.shown == nil:
 		c.Status, c.Reason = metav1.ConditionUnknown, "Waiting"
 	}

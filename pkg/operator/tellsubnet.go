@@ -22,7 +22,7 @@ type toldSubnet struct {
 	pause   time.Duration     // for how long that was, if it was refused
 	refused string            // why the last write was refused, "" if it was not
 	sent    *crd.SubnetStatus // that was written last, and what the API server has kept of it
-	kept    *crd.SubnetStatus
+	stored  *crd.SubnetStatus
 }
 
 // forgetMoves drops what a describe that began then has in its numbers.
@@ -33,13 +33,13 @@ func (s *subnet) forgetMoves(began time.Duration) {
 
 // wasTold tells whether a next status was sent already, and the object is as the API server has kept it, which may be less.
 func (s *subnet) wasTold(next crd.SubnetStatus) bool {
-	return s.sent != nil && sameSubnet(*s.sent, next) && sameSubnet(*s.kept, s.object.Status)
+	return s.sent != nil && sameSubnet(*s.sent, next) && sameSubnet(*s.stored, s.object.Status)
 }
 
 // dropSubnet takes in that somebody has deleted a subnet's object. It is made again at once, or no new ENI would lie there until then.
 func (t *term) dropSubnet(s *subnet, object *crd.Subnet) {
 	s.object, s.older, s.deleted = nil, nil, object.UID
-	s.sent, s.kept, s.barred = nil, nil, 0
+	s.sent, s.stored, s.barred = nil, nil, 0
 	if s.spec == nil {
 		s.spec = &object.Spec
 	}
@@ -47,7 +47,7 @@ func (t *term) dropSubnet(s *subnet, object *crd.Subnet) {
 	if s.isDescribed() {
 		t.o.Log.Warn("a Subnet object was deleted; it is made again as it was, since the cloud shows the subnet", "subnet", object.Name)
 		t.tellPeople(Notice{Kind: "Subnet", Name: object.Name, UID: string(object.UID), Warning: true, Reason: "MadeAgain",
-			Message: "the object was deleted, and the cloud shows the subnet: it is made again as it was. With use: Disabled no new ENI lies in it"})
+			Message: "the object was deleted, and the cloud shows the subnet: it is made again as it was, without ranges to reserve. With use: Disabled no new ENI lies in it"})
 	}
 	t.tellSubnet(s)
 }
@@ -68,9 +68,11 @@ func (t *term) tellSubnet(s *subnet) {
 		return
 	}
 	if s.object == nil {
+		s.kept.unnamed = true // an object that was deleted may have named ranges
 		made := &crd.Subnet{ObjectMeta: metav1.ObjectMeta{Name: s.place.ID}, Spec: crd.SubnetSpec{Use: string(placement.Shared)}}
 		if s.spec != nil {
 			made.Spec = *s.spec
+			made.Spec.Reserve = nil // who deletes the object names no range any more
 		}
 		made = made.DeepCopy()
 		t.writeSubnet(s, made, func(ctx context.Context) (*crd.Subnet, error) { return t.o.Objects.CreateSubnet(ctx, made) })
@@ -85,7 +87,7 @@ func (t *term) tellSubnet(s *subnet) {
 	t.writeSubnet(s, next, func(ctx context.Context) (*crd.Subnet, error) {
 		written, err := t.o.Objects.WriteSubnet(ctx, next)
 		if err == nil {
-			t.tellPeople(subnetNotices(written, before)...)
+			t.tellPeople(append(subnetNotices(written, before), keptNotices(written, before)...)...)
 		}
 		return written, err
 	})
@@ -142,7 +144,7 @@ func (t *term) wroteSubnet(s *subnet, next, written *crd.Subnet, err error) {
 		t.dirtyAll() // nodes that have that as a cause
 	}
 	if next.ResourceVersion != "" {
-		s.sent, s.kept = &next.Status, &written.Status
+		s.sent, s.stored = &next.Status, &written.Status
 		if !sameSubnet(next.Status, written.Status) {
 			t.tellKinds(Notice{Kind: "Subnet", Name: written.Name, UID: string(written.UID)}, lackingFields(next.Status, written.Status))
 		}

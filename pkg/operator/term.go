@@ -32,6 +32,7 @@ type term struct {
 	running  map[*job]bool
 	sweeps   sweeps
 	scanAt   time.Duration // when dues are asked next
+	reserves bool          // ranges of a subnet are being reserved
 	reclaims bool          // nodes are asked for idle slots, or do without some
 }
 
@@ -42,8 +43,10 @@ type looks struct {
 	shown  time.Time     // when the last that succeeded began
 	whole  misses        // of describes of everything
 	some   misses        // of describes of some nodes
+	last   error         // of the last one, nil if it succeeded
 	failed *pool.Cause   // why they fail, once that is told
 	drifts drifts        // what they have shown of ENIs that are not as they are to be
+	others others        // nodes that call the cloud themselves
 }
 
 // misses are failures in a row.
@@ -156,8 +159,8 @@ func (t *term) scan(now time.Duration) time.Duration {
 	for _, s := range t.subnets {
 		s.emptied.is = s.emptied.is && now < s.emptied.until
 	}
-	wait := min(t.describeMembers(now), t.readOlder(now), t.sweep(now))
-	if at, is := t.due.next(); is {
+	wait := min(t.describeMembers(now), t.readOlder(now), t.sweep(now), t.reserve(now))
+	if at, _, is := t.due.next(); is {
 		wait = min(wait, max(0, at-now))
 	}
 	return min(wait, t.tellSubnets(now))

@@ -3,6 +3,7 @@ package operator_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -29,6 +30,20 @@ func TestNoTwoTermsHaveOneNumber(t *testing.T) {
 			w.mu.Lock()
 			w.epoch = 0
 			w.mu.Unlock()
+		}
+	})
+}
+
+// Who loses the lease has not done what it was to do, even where nobody has told it to stop yet.
+func TestATermThatLosesItsLeaseEndsWithAnError(t *testing.T) {
+	play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {
+		w.leadWith(ctx, nil)
+		w.begin(ctx)
+		w.until(3*time.Minute, w.isQuiet)
+		w.lead.lose()
+		<-w.lead.ended
+		if err := w.lead.err; !errors.Is(err, context.Canceled) {
+			t.Errorf("it ends with %v", err)
 		}
 	})
 }

@@ -33,7 +33,8 @@ type Why struct {
 	Causes []Told     `json:"causes,omitempty"`
 	Next   *time.Time `json:"next,omitempty"` // when it is looked at next though nothing happens
 	Cloud  *InCloud   `json:"cloud,omitempty"`
-	Wrong  string     `json:"wrong,omitempty"` // why nothing is done for it
+	Wrong  string     `json:"wrong,omitempty"`  // why nothing is done for it
+	Awaits string     `json:"awaits,omitempty"` // what the change of who calls waits for
 
 	Unknown bool `json:"unknown,omitempty"` // the cluster has no such node
 }
@@ -122,7 +123,7 @@ func (t *term) why(name string) Why {
 	slices.SortFunc(w.Calls, func(a, b Call) int { return a.Since.Compare(b.Since) })
 	w.Causes = nil
 	for _, c := range t.inputOf(m, now).allCauses(m.view) {
-		told := Told{Reason: reasonOf(c.Kind), Message: c.Words}
+		told := Told{Reason: string(order.ReasonOf(c.Kind)), Message: c.Words}
 		if c.Next > now.Mono {
 			told.Next = wallOf(now, c.Next)
 		}
@@ -145,6 +146,9 @@ func Stated(n *crd.NodeNetwork) Why {
 	spec, status := n.Spec, n.Status
 	w := Why{Node: n.Name, Epoch: status.Epoch, Instance: status.Instance, Zone: status.Zone, Mode: string(modeOf(n)), Asked: string(spec.Mode),
 		Wanted: Wanted{int(spec.Slots), int(status.Slots), int(spec.Waiting), int(status.Interfaces), len(status.Releasing), len(status.Quarantined), int(status.Reclaim)}}
+	if mode := modeOf(n); mode == crd.Joining || mode == crd.Leaving {
+		w.Awaits = reasonOfNode(status).Message
+	}
 	for _, c := range status.Causes {
 		told := Told{Reason: c.Reason, Message: c.Message}
 		if c.Until != nil {
@@ -178,6 +182,8 @@ func (t *term) brief(name string, all []placement.Subnet) (w Why) {
 		return w
 	case m.barred > now.Mono:
 		w.Wrong = "its status can't be written: " + m.said
+	case t.o.Observe && (w.Mode != string(crd.Self) || w.Asked == string(crd.Operator)):
+		w.Wrong = "the operator only observes: remove observe from operator.yaml"
 	}
 	if w.Mode == string(crd.Operator) && (w.Waiting > 0 || w.Have < w.Want) {
 		class, since := m.classOf(m.view, now)

@@ -219,12 +219,42 @@ func TestAnObserverKnowsNodesThatHaveNotAsked(t *testing.T) {
 		w.until(time.Minute, func() bool {
 			why, err := l.Why(ctx, "node-000")
 			w.must(err)
-			return why.Want == 5 && why.Cloud != nil
+			return why.Want == 5 && why.Cloud != nil && why.Wrong == "the operator only observes: remove observe from operator.yaml"
 		})
 		for action, n := range w.Calls() {
 			if n > 0 && !strings.HasPrefix(strings.ToLower(action), "describe") {
 				t.Errorf("%s was called %d times", action, n)
 			}
+		}
+	})
+}
+
+// Two Nodes may name one instance: what becomes of the second takes nothing of the first one's from an operator that observes. One instance
+// that the engine does not know fails the describe of all.
+func TestAnObserverDescribesAnInstanceOfTwoNodes(t *testing.T) {
+	play(t, setup{nodes: 3}, func(ctx context.Context, w *world) {
+		twin := w.store.nodes["node-001"]
+		twin.Instance = "i-node-000"
+		w.store.nodes["node-001"] = twin
+		l := w.leadWith(ctx, func(o *operator.Options) { o.Observe = true; o.Describe = 10 * time.Second })
+		described := func(name string) time.Time {
+			why, err := l.Why(ctx, name)
+			if errors.Is(err, operator.ErrNotLeading) || why.Cloud == nil { // it has just begun
+				return time.Time{}
+			}
+			w.must(err)
+			return why.Cloud.At
+		}
+		again := func() {
+			t.Helper()
+			from := time.Now()
+			w.until(2*time.Minute, func() bool { return described("node-000").After(from) && described("node-002").After(from) })
+		}
+		again()
+		for _, name := range []string{"node-000", "node-001"} {
+			_, err := w.store.put(&crd.NodeNetwork{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: crd.NodeNetworkSpec{Mode: crd.Operator, Families: []string{"IPv4"}, Slots: 5, Pool: crd.Pool{Batch: 8}}})
+			w.must(err)
+			again()
 		}
 	})
 }

@@ -15,6 +15,12 @@ func (w Why) Lines(now time.Time) []string {
 	if w.Wrong != "" {
 		say("nothing is done for it: %s", w.Wrong)
 	}
+	if awaits := w.Awaits; awaits != "" {
+		if len(w.Causes) > 0 { // they are said below
+			awaits = strings.TrimSuffix(awaits, ": "+w.Causes[0].Message)
+		}
+		say("that waits for %s", awaits)
+	}
 	for _, c := range w.Causes {
 		text := c.Reason + ": " + c.Message
 		if c.Next != nil {

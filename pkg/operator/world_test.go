@@ -169,6 +169,7 @@ type leader struct {
 	ended   chan struct{}
 	cancel  context.CancelFunc // kills it
 	stop    context.CancelFunc // ends it as a signal does: the lease is held on
+	lose    context.CancelFunc // the lease is held no longer
 	err     error              // that it has ended with
 }
 
@@ -203,6 +204,8 @@ func (w *world) leadWith(ctx context.Context, change func(*operator.Options)) *l
 	ctx, l.cancel = context.WithCancel(ctx)
 	soft, stop := context.WithCancel(ctx)
 	l.stop = stop
+	held, lose := context.WithCancel(ctx)
+	l.lose = lose
 	w.mu.Lock()
 	w.lead = l
 	w.mu.Unlock()
@@ -210,7 +213,7 @@ func (w *world) leadWith(ctx context.Context, change func(*operator.Options)) *l
 	go l.renew(ctx)
 	go func() {
 		defer close(l.ended)
-		err := op.Run(soft, operator.Lead{Held: ctx, Epoch: w.lastEpoch(), Acquired: acquired, Renewed: l.renewedAt, Number: func(_ context.Context, epoch int64) error {
+		err := op.Run(soft, operator.Lead{Held: held, Epoch: w.lastEpoch(), Acquired: acquired, Renewed: l.renewedAt, Number: func(_ context.Context, epoch int64) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.epoch = epoch

@@ -47,7 +47,7 @@ type Tells struct {
 
 // Cause is why a node can't have more, as the operator tells it.
 type Cause struct {
-	Reason  string
+	Reason  Reason
 	Message string
 	Until   time.Time // when it is tried again, zero for at any time
 }

@@ -76,39 +76,19 @@ func (f Folder) openLock() (int, error) {
 }
 
 func waitForLock(ctx context.Context, fd int, holder, queue time.Duration) error {
-	locked := make(chan error, 1)
-	go func() {
-		err := unix.Flock(fd, unix.LOCK_EX)
-		for errors.Is(err, unix.EINTR) {
-			err = unix.Flock(fd, unix.LOCK_EX)
-		}
-		locked <- err
-	}()
 	began := time.Now()
 	waiting := patience{turn: turnOf(fd), queue: queue}
-	timer := time.NewTicker(holder)
-	defer timer.Stop()
-	var err error
-	for err == nil {
-		select {
-		case err := <-locked:
-			if err != nil {
-				unix.Close(fd)
-			}
-			return err
-		case <-timer.C:
+	_, err := filelock.Wait{
+		Lock:    func() error { return filelock.Flock(fd, unix.LOCK_EX) },
+		Release: func() { unix.Close(fd) },
+		Every:   holder,
+		GiveUp: func() error {
 			if waited := time.Since(began); waiting.givesUp(waited, turnOf(fd)) {
-				err = fmt.Errorf("gave up waiting after %s", waited.Round(time.Second))
+				return fmt.Errorf("gave up waiting after %s", waited.Round(time.Second))
 			}
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
-	}
-	// flock(2) can't be cancelled: if it takes the lock late, the lock is released at once.
-	go func() {
-		<-locked
-		unix.Close(fd)
-	}()
+			return nil
+		},
+	}.Await(ctx)
 	return err
 }
 

@@ -270,7 +270,7 @@ func TestTargetCausesNameWhatIsInTheWay(t *testing.T) {
 			[]string{"eni-a: its subnet subnet-a refused lately", "subnet-a refused lately: no new ENI there now"}},
 		{"a call under way, and no subnet for new ENIs", Config{}, with(node(v4, card(0, v4, 0, 3).with(busy)), func(s *Snapshot) {
 			s.Subnets[0].New = false
-		}), 8, []string{"eni-a is busy with an earlier call", "no subnet takes new ENIs now"}},
+		}), 8, []string{"eni-a is busy with an earlier call", "no subnet takes the ENI that is needed"}},
 		{"an account without room for ENIs", Config{}, with(node(v4, card(0, v4, 0, 3)), func(s *Snapshot) {
 			s.NoNew, s.Subnets[0].Free = Cause{Kind: ENILimit, Words: "limit reached: the quota is 5"}, 0
 		}), 8, []string{"eni-a: its subnet subnet-a has no address left", "no new ENI is asked for now: limit reached: the quota is 5"}},
@@ -284,9 +284,9 @@ func TestTargetCausesNameWhatIsInTheWay(t *testing.T) {
 		}), 24, []string{"subnet-a refused lately: no new ENI there now: forbidden: no sg-0"}},
 		{"an ENI that said why", Config{}, with(node(v4, card(0, v4, 0, 3).with(func(e *ENI) { e.NoMore = Cause{Kind: ENILimit, Words: "limit reached: 4 addresses"} })), func(s *Snapshot) {
 			s.Subnets[0].New = false
-		}), 8, []string{"eni-a refused addresses lately: limit reached: 4 addresses", "no subnet takes new ENIs now"}},
+		}), 8, []string{"eni-a refused addresses lately: limit reached: 4 addresses", "no subnet takes the ENI that is needed"}},
 		{"an unknown subnet", Config{}, with(node(v4, card(0, v4, 0, 3)), func(s *Snapshot) { s.Subnets = nil }), 8,
-			[]string{"eni-a: nothing is known of its subnet subnet-a", "no subnet takes new ENIs now"}},
+			[]string{"eni-a: nothing is known of its subnet subnet-a", "no subnet takes the ENI that is needed"}},
 		{"addresses that only take room", Config{}, with(node(v4, card(0, v4, 0, 13).plus(lost(lines(eni.IPv4, eni.Used, 60, 1)),
 			goingBack(lines(eni.IPv4, eni.Free, 70, 2), true))), func(s *Snapshot) { s.Limits.ENIs = 1 }), 16,
 			[]string{"eni-a: 1 ipv4 addresses that the cloud took are still pods'", "eni-a: 2 ipv4 addresses are on their way back",

@@ -110,28 +110,43 @@ func (s *Subnet) refusal() Cause {
 	return s.NoNew
 }
 
-// noSubnet returns why no subnet takes a new ENI.
-func (l *ledger) noSubnet() (list []Cause) {
-	told := func(k Kind, subnet, format string, args ...any) {
-		list = append(list, Cause{Kind: k, Object: subnet, Slots: l.short(), Words: subnet + fmt.Sprintf(format, args...)})
-	}
-	for _, f := range l.subnets {
-		switch need := 2; {
-		case !f.New:
-		case f.Blocked.Is(), f.NoNew.Is():
-			list = append(list, f.refusal().keepingSlots(f.ID, l.short(), f.ID+" refused lately: no new ENI there now"))
-		case f.Spared:
-			told(SubnetFull, f.ID, ": others wait for what it has left")
+// NoSubnetCauses returns why no subnet takes a new ENI, nothing where one takes it. refusal tells it of one: with no cause if that takes the
+// ENI, and false if it is not for new ENIs.
+func NoSubnetCauses[S any](subnets []S, refusal func(S) (Cause, bool)) (list []Cause) {
+	for _, s := range subnets {
+		switch c, is := refusal(s); {
+		case !is:
+		case !c.Is():
+			return nil
 		default:
-			// Everywhere else an ENI may begin with one slot; its primary address takes the other.
-			if l.c.Mode == Burstable && !l.c.Partial {
-				need = l.fullSize() + 1
-			}
-			told(SubnetFull, f.ID, " has %d addresses left, a new ENI needs %d", max(0, f.room()), need)
+			list = append(list, c)
 		}
 	}
 	if len(list) == 0 {
-		told(NoSubnet, "", "no subnet takes new ENIs now")
+		list = append(list, Cause{Kind: NoSubnet, Words: "no subnet takes the ENI that is needed"})
 	}
 	return list
+}
+
+// noSubnet returns why no subnet takes a new ENI.
+func (l *ledger) noSubnet() []Cause {
+	list := NoSubnetCauses(l.subnets, func(f *field) (Cause, bool) { return l.noENIIn(f), f.New })
+	for i := range list {
+		list[i].Slots = l.short()
+	}
+	return list
+}
+
+// noENIIn returns why the subnet takes no new ENI.
+func (l *ledger) noENIIn(f *field) Cause {
+	need := 2
+	switch {
+	case f.Blocked.Is(), f.NoNew.Is():
+		return f.refusal().keepingSlots(f.ID, 0, f.ID+" refused lately: no new ENI there now")
+	case f.Spared:
+		return Cause{Kind: SubnetFull, Object: f.ID, Words: f.ID + ": others wait for what it has left"}
+	case l.c.Mode == Burstable && !l.c.Partial: // everywhere else an ENI may begin with one slot; its primary address takes the other
+		need = l.fullSize() + 1
+	}
+	return Cause{Kind: SubnetFull, Object: f.ID, Words: fmt.Sprintf("%s has %d addresses left, a new ENI needs %d", f.ID, max(0, f.room()), need)}
 }

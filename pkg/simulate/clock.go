@@ -1,10 +1,11 @@
 package simulate
 
 import (
-	"container/heap"
 	"context"
 	"iter"
 	"time"
+
+	"github.com/enipool/enipool/pkg/timeline"
 )
 
 // epoch is the time of day at which loads begin. Nothing depends on it.
@@ -16,35 +17,24 @@ var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // that is always the same.
 type clock struct {
 	now    time.Duration // since the load began, less than 0 before
-	events events
-	serial int
+	events timeline.Queue[func()]
 	call   *call   // the one that runs now
 	calls  []*call // all coroutines
 	idle   []*call // those whose call has ended
 }
 
-// event is something that happens at a time; of those at the same time the one that
-// was planned first.
-type event struct {
-	at     time.Duration
-	serial int
-	do     func()
-}
-
-// planAt plans an event. A time that has passed is now.
-func (c *clock) planAt(t time.Duration, do func()) {
-	c.serial++
-	heap.Push(&c.events, event{max(t, c.now), c.serial, do})
-}
+// planAt plans an event. A time that has passed is now; of those at the same time the one that was planned first is first.
+func (c *clock) planAt(t time.Duration, do func()) { c.events.Add(max(t, c.now), do) }
 
 // runNext lets the next event happen, if there is one before end.
 func (c *clock) runNext(end time.Duration) bool {
-	if len(c.events) == 0 || c.events[0].at >= end {
+	at, do, is := c.events.First()
+	if !is || at >= end {
 		return false
 	}
-	e := heap.Pop(&c.events).(event)
-	c.now = e.at
-	e.do()
+	c.events.DropFirst()
+	c.now = at
+	do()
 	return true
 }
 
@@ -123,21 +113,4 @@ func (c *clock) Wait(_ context.Context, d time.Duration) error {
 		return context.Canceled
 	}
 	return nil
-}
-
-// events is a heap.
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, k int) bool {
-	return e[i].at < e[k].at || e[i].at == e[k].at && e[i].serial < e[k].serial
-}
-func (e events) Swap(i, k int) { e[i], e[k] = e[k], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	last := len(*e) - 1
-	x := (*e)[last]
-	(*e)[last] = event{}
-	*e = (*e)[:last]
-	return x
 }

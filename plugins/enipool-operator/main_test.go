@@ -45,6 +45,7 @@ func newBed(t *testing.T) *bed {
 	t.Helper()
 	kube.Need(t)
 	b := &bed{T: t, Cluster: kube.Start(t, kube.Options{}), dir: t.TempDir()}
+	b.Kubectl("apply", "--server-side", "--kustomize=../../conf/kubernetes/crds")
 	b.Kubectl("apply", "--server-side", "--kustomize=../../conf/kubernetes/operator")
 	b.Kubectl("wait", "--for=condition=Established", "crd/nodenetworks.enipool.io", "crd/subnets.enipool.io")
 	b.kubeconfig = b.ServiceAccountKubeconfig("kube-system", "enipool-operator") // its rights, and no others

@@ -41,7 +41,8 @@ type cluster struct {
 // node is one of them.
 type node struct {
 	*kube.Node
-	c *cluster
+	c     *cluster
+	cloud func() error // ends its way to it
 }
 
 // start starts a cluster without nodes.
@@ -78,14 +79,27 @@ func (c *cluster) addNode(name string) *node {
 	netns, err := c.vpc.AddNode(sim.NodeSpec{Name: name, Limits: limits, Subnet: lab.Subnet.ID})
 	c.must(err)
 	own := c.vpc.Account.Attached(name)[0].V4.Primary.Addr()
-	n := &node{c.Cluster.AddNode(kube.NodeOptions{Name: name, Netns: netns.Path(), IP: own, Images: []string{archive(c.dir, first)}}), c}
+	n := &node{Node: c.Cluster.AddNode(kube.NodeOptions{Name: name, Netns: netns.Path(), IP: own, Images: []string{archive(c.dir, first)}}), c: c}
 	c.must(os.MkdirAll(n.Path("/run/enipool"), 0o700))
-	stop, err := c.vpc.Serve(n.Path("/run/enipool/vpc.sock"), nil)
-	c.must(err)
-	c.t.Cleanup(func() { c.must(stop()) }) // as long as the node has its files
+	n.openCloud()
+	c.t.Cleanup(n.closeCloud) // as long as the node has its files
 	c.nodes = append(c.nodes, n)
 	c.t.Cleanup(n.show)
 	return n
+}
+
+// openCloud gives the node's agent its way to the cloud.
+func (n *node) openCloud() {
+	n.c.t.Helper()
+	var err error
+	n.cloud, err = n.c.vpc.Serve(n.Path("/run/enipool/vpc.sock"), nil)
+	n.c.must(err)
+}
+
+// closeCloud takes it away.
+func (n *node) closeCloud() {
+	n.c.t.Helper()
+	n.c.must(n.cloud())
 }
 
 // simulated is the overlay for simulated VPCs.
@@ -154,6 +168,6 @@ func (n *node) show() {
 		return
 	}
 	said, _ := n.Try("sh", "-c", `tail -n 40 /var/log/enipool.log
-		for log in /var/log/pods/*enipool-agent*/*/*.log; do echo $log; tail -n 40 $log; done`)
+		for log in /var/log/pods/*enipool-agent*/*/*.log /var/log/pods/*enipool-operator*/*/*.log; do echo $log; tail -n 40 $log; done`)
 	n.c.t.Logf("node %s:\n%s", n.Name, said)
 }

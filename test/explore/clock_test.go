@@ -1,10 +1,11 @@
 package explore
 
 import (
-	"container/heap"
 	"context"
 	"iter"
 	"time"
+
+	"github.com/enipool/enipool/pkg/timeline"
 )
 
 // epoch is the time of day at which each run begins. Nothing depends on it.
@@ -15,34 +16,26 @@ var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // so that everything happens in one goroutine, in the same order in each run.
 type clock struct {
 	now     time.Duration // since the run began
-	events  events
-	planned int
+	events  timeline.Queue[func()]
 	current *call // the one that runs now, nil for none
 	calls   []*call
 }
 
-// event is something that happens at a time; of those at the same time the one that was
-// planned first.
-type event struct {
-	at     time.Duration
-	serial int
-	do     func()
-}
-
-// at plans an event. A time that has passed is now.
-func (c *clock) at(t time.Duration, do func()) {
-	c.planned++
-	heap.Push(&c.events, event{max(t, c.now), c.planned, do})
-}
+// at plans an event. A time that has passed is now; of those at the same time the one that was planned first is first.
+func (c *clock) at(t time.Duration, do func()) { c.events.Add(max(t, c.now), do) }
 
 // next returns after how long the next event happens.
-func (c *clock) next() time.Duration { return c.events[0].at - c.now }
+func (c *clock) next() time.Duration {
+	at, _, _ := c.events.First()
+	return at - c.now
+}
 
 // step lets the next event happen.
 func (c *clock) step() {
-	e := heap.Pop(&c.events).(event)
-	c.now = e.at
-	e.do()
+	at, do, _ := c.events.First()
+	c.events.DropFirst()
+	c.now = at
+	do()
 }
 
 // call is a call of the agent to its cloud.
@@ -126,21 +119,4 @@ func (c *clock) Wait(_ context.Context, d time.Duration) error {
 		return context.DeadlineExceeded
 	}
 	return nil
-}
-
-// events is a heap.
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, k int) bool {
-	return e[i].at < e[k].at || e[i].at == e[k].at && e[i].serial < e[k].serial
-}
-func (e events) Swap(i, k int) { e[i], e[k] = e[k], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	last := len(*e) - 1
-	x := (*e)[last]
-	(*e)[last] = event{}
-	*e = (*e)[:last]
-	return x
 }

@@ -1,6 +1,8 @@
 package manifests
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -165,6 +167,38 @@ func TestMonitoringOpensThePagesOfTheOperator(t *testing.T) {
 	if !opened {
 		t.Error("there is no file of the operator's")
 	}
+}
+
+// The operator's folder is copied beside itself, as ../README.md says, with the component in its kustomization and a name in its file.
+func TestACopyOfTheOperatorIsAnOverlay(t *testing.T) {
+	all := t.TempDir()
+	if err := os.CopyFS(all, os.DirFS(root)); err != nil {
+		t.Fatal(err)
+	}
+	mine := filepath.Join(all, "my-operator")
+	if err := os.CopyFS(mine, os.DirFS(filepath.Join(all, "operator"))); err != nil {
+		t.Fatal(err)
+	}
+	change := func(name string, do func(string) string) {
+		if err := os.WriteFile(filepath.Join(mine, name), []byte(do(read(t, filepath.Join(mine, name)))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change("kustomization.yaml", func(text string) string { return text + "components: [../operator-monitoring]\n" })
+	change("operator.yaml", func(text string) string {
+		return strings.Replace(text, "change-me", "blue", 1) + "observe: true\n"
+	})
+	for doc := range strings.SplitSeq(build(t, mine), "\n---\n") {
+		if !strings.Contains(doc, "\nkind: ConfigMap\n") {
+			continue
+		}
+		text := decode(t, mine, doc)[0].(*corev1.ConfigMap).Data["operator.yaml"]
+		if conf, err := operatorconf.Parse([]byte(text)); err != nil || !conf.Observe || conf.Cloud.Cluster != "blue" || conf.Listen != "0.0.0.0:9810" {
+			t.Errorf("%+v, %v", conf, err)
+		}
+		return
+	}
+	t.Error("there is no file of the operator's")
 }
 
 func TestMonitoringOpensThePagesOfTheAgent(t *testing.T) {

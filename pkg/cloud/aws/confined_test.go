@@ -192,7 +192,7 @@ func TestTrustPoliciesNameWhoMayTakeTheRole(t *testing.T) {
 func TestThePageOfThePoliciesExplainsAllThatIsToBeFilledIn(t *testing.T) {
 	page, err := os.ReadFile("../../../conf/aws/README.md")
 	must(t, err)
-	for name, text := range map[string]string{"policy.json": awsconf.Policy, "policy-cluster.json": awsconf.ClusterPolicy, "trust.json": awsconf.Trust,
+	for name, text := range map[string]string{"policy.json": awsconf.Policy, "policy-cluster.json": awsconf.ClusterPolicy, "policy-operator.json": awsconf.OperatorPolicy, "trust.json": awsconf.Trust,
 		"trust-cn.json": awsconf.TrustChina, "trust-serviceaccount.json": awsconf.TrustServiceAccount} {
 		if !strings.Contains(string(page), "["+name+"]("+name+")") {
 			t.Errorf("the page does not name %s", name)

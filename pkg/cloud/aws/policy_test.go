@@ -131,20 +131,6 @@ func TestThePoliciesAllowWhatTheCodeCallsAndNoMore(t *testing.T) {
 	}
 }
 
-func TestThePolicyOfRangesAllowsWhatReservesThemAndNoMore(t *testing.T) {
-	p := readPolicy(t, awsconf.RangesPolicy)
-	if diff := cmp.Diff(calledIn(t, reserving), p.actions()); diff != "" {
-		t.Errorf("(-called +allowed):\n%s", diff)
-	}
-	for name, allowed := range policies(t) {
-		for _, action := range allowed.actions() {
-			if slices.Contains(p.actions(), action) {
-				t.Errorf("%s: a node may %s", name, action)
-			}
-		}
-	}
-}
-
 func TestContractWithThePoliciesInEveryPartition(t *testing.T) {
 	for name, p := range policies(t) {
 		for _, partition := range partitions {

@@ -43,9 +43,10 @@ func methodActions() map[string][]string {
 // names. Actions in none of its lists have the bucket that it gives for all that change something.
 func accountBuckets() map[string]cloud.Bucket {
 	listed, other, reads := cloud.Bucket{Burst: 100, PerSecond: 5}, cloud.Bucket{Burst: 50, PerSecond: 5}, cloud.Bucket{Burst: 100, PerSecond: 20}
+	few := cloud.Bucket{Burst: 5, PerSecond: 1}
 	return map[string]cloud.Bucket{
 		actAssign: listed, actUnassign: listed, actCreate: listed, actDelete: listed, actModify: listed,
-		actAttach: other, actDetach: other, actReserve: other, actUnreserve: other,
+		actAttach: other, actDetach: other, actReserve: few, actUnreserve: few,
 		actDescribe: reads, actSubnets: reads, actTypes: reads, actInstances: reads, actReserved: reads,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -23,7 +24,11 @@ type rights struct {
 	partition string
 	account   *sim.Account
 	asked     atomic.Int64
+	used      sync.Map // what was allowed, by use
 }
+
+// use is that a statement allowed an action.
+type use struct{ sid, action string }
 
 // question is whether an action is allowed on a resource.
 type question struct {
@@ -132,6 +137,7 @@ func (r *rights) allows(q question) bool {
 			r.t.Fatalf("%s: nothing here knows the effect %q", s.Sid, s.Effect)
 		}
 		if s.has(q.action) && s.covers(arn) && s.holds(r.t, q.context) {
+			r.used.Store(use{s.Sid, q.action}, true)
 			return true
 		}
 	}

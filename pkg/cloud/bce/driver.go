@@ -98,6 +98,7 @@ func Traits() driver.Traits {
 		MarksV6:      true,
 		AssignTokens: true,
 		Exact:        true,
+		Keeps:        true,
 		PerCall:      perCall,
 		PageSize:     1000,
 		HidesPrimary: true,
@@ -125,26 +126,7 @@ func (d *Driver) Skew() (ahead time.Duration, known bool) { return d.clock.Skew(
 // Bind implements driver.Driver. It does nothing: ENIs outlive their instance in this cloud.
 func (*Driver) Bind(context.Context, string, string) error { return nil }
 
-// errReservesNone is why ranges can't be reserved. The VPC service has CreateIpreserve, but no
-// page says whether requests for any address leave such a range alone.
-func errReservesNone() error {
-	return &driver.Error{Kind: cloud.ErrForbidden, Detail: "no range of a subnet is kept for addresses by name here"}
-}
-
 // Shapes implements driver.Driver. The cloud only tells the quota of an existing instance.
 func (*Driver) Shapes(context.Context, []string) (map[string]driver.Shape, error) {
 	return nil, &driver.Error{Kind: cloud.ErrForbidden, Detail: "the limits of instances are told, not of types"}
-}
-
-// Reserve implements driver.Driver.
-func (*Driver) Reserve(context.Context, driver.Reservation) (string, error) {
-	return "", errReservesNone()
-}
-
-// Unreserve implements driver.Driver.
-func (*Driver) Unreserve(context.Context, string) error { return errReservesNone() }
-
-// Reservations implements driver.Driver.
-func (*Driver) Reservations(context.Context, string) ([]driver.Reservation, error) {
-	return nil, errReservesNone()
 }

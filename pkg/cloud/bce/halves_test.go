@@ -20,6 +20,7 @@ var requests = map[string]string{
 	"Shape": "GetInstanceDetail", "Alive": "GetInstanceDetail", "Subnets": "ListSubnets", "Interfaces": "ListEni",
 	"Create": "CreateEni", "Attach": "AttachEniInstance", "Detach": "DetachEniInstance", "Delete": "DeleteEni",
 	"Assign": "BatchAddPrivateIp", "Unassign": "BatchDeletePrivateIp", "Rewrite": "UpdateEni", "SetGroups": "UpdateEniSecurityGroup",
+	"Reserve": "CreateIpreserve", "Unreserve": "DeleteIpreserve",
 }
 
 func TestDriverContract(t *testing.T) {

@@ -124,12 +124,13 @@ func (d *Driver) listENIs(ctx context.Context, query map[string]string, want fun
 	return list, err
 }
 
-// page is a page of a list, of ENIs or of subnets.
+// page is a page of a list, of ENIs, of subnets or of reserved ranges.
 type page struct {
-	ENIs      []eniAnswer  `json:"enis"`
-	Subnets   []vpc.Subnet `json:"subnets"`
-	Truncated bool         `json:"isTruncated"`
-	Next      string       `json:"nextMarker"`
+	ENIs      []eniAnswer     `json:"enis"`
+	Subnets   []subnetAnswer  `json:"subnets"`
+	Reserved  []vpc.IpReserve `json:"ipReserves"`
+	Truncated bool            `json:"isTruncated"`
+	Next      string          `json:"nextMarker"`
 }
 
 // mostPages ends a list whose marker leads round in circles.
@@ -153,7 +154,7 @@ func (d *Driver) allPages(ctx context.Context, path string, query map[string]str
 		if err != nil {
 			return page{}, err
 		}
-		all.ENIs, all.Subnets = append(all.ENIs, next.ENIs...), append(all.Subnets, next.Subnets...)
+		all.ENIs, all.Subnets, all.Reserved = append(all.ENIs, next.ENIs...), append(all.Subnets, next.Subnets...), append(all.Reserved, next.Reserved...)
 		if !next.Truncated {
 			return all, nil
 		}

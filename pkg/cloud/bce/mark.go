@@ -58,20 +58,10 @@ func parseMark(text string) (mark driver.Mark, ok bool) {
 			return driver.Mark{}, false
 		}
 	}
-	if mark.Instance == "" || !validToken(mark.Token) {
+	if mark.Instance == "" || !driver.ValidToken(mark.Token) {
 		return driver.Mark{}, false
 	}
 	return mark, true
-}
-
-// validToken tells whether the token can be a word of a description.
-func validToken(token string) bool {
-	for i := range len(token) {
-		if token[i] <= ' ' || token[i] > '~' {
-			return false
-		}
-	}
-	return len(token) >= 1 && len(token) <= 64
 }
 
 // nameOf returns the name of the ENIs made for an instance: lists select by it, not by descriptions.

@@ -36,6 +36,9 @@ func (d *Driver) Page(ctx context.Context, s driver.Scan) (out driver.Page, err 
 func (d *Driver) onePage(ctx context.Context, path string, query map[string]string, vpc, marker string) (got page, err error) {
 	r := request{method: "GET", path: path, query: map[string]string{"vpcId": vpc, "maxKeys": "1000"}, into: &got}
 	maps.Copy(r.query, query)
+	if path == reservePath {
+		delete(r.query, "vpcId") // it takes a subnet in its place
+	}
 	if marker != "" {
 		r.query["marker"] = marker
 	}

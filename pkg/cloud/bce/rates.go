@@ -25,6 +25,10 @@ const (
 	actGroups   = "UpdateEniSecurityGroup"
 	actOwnAdd   = "InstanceBatchAddIp"
 	actOwnDel   = "InstanceBatchDelIp"
+
+	actReserve   = "CreateIpreserve"
+	actUnreserve = "DeleteIpreserve"
+	actReserved  = "ListIpreserve"
 )
 
 // methodActions returns the actions that each method is made of for a virtual machine. (For bare
@@ -37,16 +41,19 @@ func methodActions() map[string][]string {
 		"Create": {actCreate}, "Attach": {actAttach}, "Detach": {actDetach}, "Delete": {actDelete},
 		"Assign": {actAdd}, "Unassign": {actRemove}, driver.AssignPrimary: {actOwnAdd}, driver.UnassignPrimary: {actOwnDel},
 		"Rewrite": {actUpdate}, "SetGroups": {actGroups},
+		"Reserve": {actReserve}, "Unreserve": {actUnreserve}, "Reservations": {actReserved},
 	}
 }
 
-// accountBuckets returns the rates to which Baidu's own driver keeps. The cloud publishes none.
+// accountBuckets returns the rates to which Baidu's own driver keeps. The cloud publishes none. That driver reserves no ranges: as
+// nothing waits for those the least is enough.
 func accountBuckets() map[string]cloud.Bucket {
 	ten, five, one := cloud.Bucket{Burst: 10, PerSecond: 5}, cloud.Bucket{Burst: 5, PerSecond: 5}, cloud.Bucket{Burst: 1, PerSecond: 1}
 	return map[string]cloud.Bucket{
 		actAdd: ten, actRemove: ten, actInstance: ten, actQuota: ten, actDetail: ten, actSubnet: ten,
 		actCreate: five, actAttach: five,
 		actDelete: one, actList: one, actSubnets: one,
+		actReserve: one, actUnreserve: one, actReserved: one,
 	}
 }
 

@@ -24,7 +24,7 @@ func TestContractOfARegion(t *testing.T) {
 				withKeys(t)
 				s := newSite(t, v.setup)
 				d, _ := s.driver(t, "i-n1")
-				v.o.Subnets = []string{"sbn-a", "sbn-b"}
+				v.o.Subnets, v.o.Cluster = []string{"sbn-a", "sbn-b"}, "blue"
 				return cloudtest.RegionSubject{Region: engine.NewRegion(d, quick(v.o)), Instances: []string{"i-n1", "i-n2"}, Nobody: "i-nobody",
 					Subnets: v.o.Subnets, Lag: v.account.Lag, Looks: func() int { return s.Calls()["ListEni"] }, Check: s.Check, Stop: s.Stop}
 			})

@@ -41,7 +41,9 @@ func (d *Driver) subnetByID(ctx context.Context, id string) (driver.Subnet, erro
 	if !validID(id) {
 		return driver.Subnet{}, d.ownError(ctx, cloud.ErrNotFound, "no such subnet")
 	}
-	var a vpc.GetSubnetDetailResult
+	var a struct {
+		Subnet subnetAnswer `json:"subnet"`
+	}
 	r := request{method: "GET", path: subnetPath + "/" + id, into: &a}
 	if err := d.send(ctx, r); err != nil {
 		return driver.Subnet{}, err
@@ -52,9 +54,23 @@ func (d *Driver) subnetByID(ctx context.Context, id string) (driver.Subnet, erro
 	return decodeSubnet(a.Subnet), nil
 }
 
+// subnetAnswer is a subnet in answers, of which older ones may lack how many free addresses are outside of reserved ranges.
+type subnetAnswer struct {
+	vpc.Subnet
+	Unreserved *int `json:"availableUnreservedIp"`
+}
+
+// free returns how many addresses a request for any address can have.
+func (a subnetAnswer) free() int {
+	if a.Unreserved != nil {
+		return max(min(a.AvailableIp, *a.Unreserved), 0)
+	}
+	return max(a.AvailableIp, 0)
+}
+
 // decodeSubnet reads a subnet. Its router has the first address after the network's.
-func decodeSubnet(a vpc.Subnet) driver.Subnet {
-	subnet := driver.Subnet{ID: a.SubnetId, VPC: a.VPCId, Zone: a.ZoneName, Free: max(a.AvailableIp, 0), Ready: true, Tags: map[string]string{}}
+func decodeSubnet(a subnetAnswer) driver.Subnet {
+	subnet := driver.Subnet{ID: a.SubnetId, VPC: a.VPCId, Zone: a.ZoneName, Free: a.free(), Ready: true, Tags: map[string]string{}}
 	for _, t := range a.Tags {
 		subnet.Tags[t.TagKey] = t.TagValue
 	}

@@ -60,6 +60,7 @@ func actionOf(r *http.Request) string {
 		"POST eni/{id}/privateIp/batchAdd": "BatchAddPrivateIp", "POST eni/{id}/privateIp/batchDel": "BatchDeletePrivateIp",
 		"GET subnet": "ListSubnets", "GET instance/{id}": "GetInstanceDetail", "GET vpcPort/{id}": "GetInstanceEni",
 		"PUT instance/batchAddIp": "InstanceBatchAddIp", "PUT instance/batchDelIp": "InstanceBatchDelIp",
+		"POST subnet/{id}": "CreateIpreserve", "GET subnet/{id}": "ListIpreserve",
 	}[r.Method+" "+strings.Join(parts[1:], "/")]
 	for flag, change := range map[string]string{"attach": "AttachEniInstance", "detach": "DetachEniInstance"} {
 		if r.Method == http.MethodPut && r.URL.Query().Has(flag) {

@@ -25,7 +25,7 @@ func (r *region) checkReserved(on cloud.Interface, want ...netip.Prefix) {
 	r.must(err)
 	ok := len(list) == len(want)
 	for at, is := range list {
-		ok = ok && is == cloud.Reservation{Range: want[at], Ours: true}
+		ok = ok && is.ID != "" && is == cloud.Reservation{ID: is.ID, Range: want[at], Ours: true}
 	}
 	if !ok {
 		r.Errorf("%+v are reserved, want %v of ours", list, want)

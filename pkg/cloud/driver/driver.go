@@ -240,6 +240,16 @@ type Mark struct {
 	V6       netip.Addr // its primary IPv6 address, if Traits.MarksV6
 }
 
+// ValidToken tells whether a token can be a word of a mark wherever marks are written: in a tag or in a description.
+func ValidToken(token string) bool {
+	for i := range len(token) {
+		if token[i] <= ' ' || token[i] > '~' {
+			return false
+		}
+	}
+	return len(token) >= 1 && len(token) <= 64
+}
+
 // Ours tells whether the ENI was made for the instance.
 func (m Mark) Ours(instance string) bool { return m.Token != "" && m.Instance == instance }
 

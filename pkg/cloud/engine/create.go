@@ -72,7 +72,7 @@ func (n *Node) CreateInterface(ctx context.Context, asked cloud.Create) (ready c
 // there nevertheless: hence ErrUnknown.
 func (n *Node) newCreation(ctx context.Context, asked cloud.Create) (making *creation, err error) {
 	making = &creation{Node: n, asked: asked}
-	if !validToken(asked.Token) {
+	if !driver.ValidToken(asked.Token) {
 		return making, errorf(cloud.ErrForbidden, "the token must have 1 to 64 visible ASCII characters")
 	}
 	defer func() { err = halfDoneIf(isFinal(err) && n.mayBeMade(asked.Token), err) }()
@@ -130,16 +130,6 @@ func (c *creation) findRefused(ctx context.Context, refusal error) (*nic, error)
 
 // hasV6 tells whether the ENI gets an IPv6 address.
 func (c *creation) hasV6() bool { return (c.o.IPv6 || c.asked.V6 > 0) && c.in.V6.IsValid() }
-
-// validToken tells whether the token can be a word of a mark.
-func validToken(token string) bool {
-	for i := range len(token) {
-		if token[i] <= ' ' || token[i] > '~' {
-			return false
-		}
-	}
-	return len(token) >= 1 && len(token) <= 64
-}
 
 // afterEarlierProcess returns the ENI as it is when describes show all that an earlier process
 // has done to it, which may have begun to undo it.

@@ -104,7 +104,7 @@ func (r *Region) Reserved(ctx context.Context, subnet string) (list []cloud.Rese
 	defer nameError(&err, "Reserved", subnet)
 	all, err := r.listReservations(ctx, subnet)
 	for _, is := range all {
-		list = append(list, cloud.Reservation{Range: is.Range, Ours: r.isOurs(is), Blocks: is.Blocks})
+		list = append(list, cloud.Reservation{ID: is.ID, Range: is.Range, Ours: r.isOurs(is), Blocks: is.Blocks})
 	}
 	return list, err
 }

@@ -97,6 +97,18 @@ func (p *pool) isReserved(a netip.Addr) bool {
 	return slices.ContainsFunc(p.kept, func(r netip.Prefix) bool { return r.Contains(a) })
 }
 
+// keptFree returns how many addresses of reserved ranges nobody has.
+func (p *pool) keptFree() (n int) {
+	for _, r := range p.kept {
+		for _, a := range firstOf(r, mostKept) {
+			if p.used[a] == reservedOwner {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // checkKept checks what a pool has noted about its reserved ranges.
 func (p *pool) checkKept(bad complain) {
 	for a, owner := range p.used {

@@ -76,7 +76,7 @@ func (tx *Tx) visibleSubnet(sub *subnet) Subnet {
 			left = was
 		}
 	}
-	shown.Free, shown.Free6 = left.v4, left.v6
+	shown.Free, shown.Free6, shown.KeptFree = left.v4, left.v6, left.kept
 	for _, f := range sub.families() {
 		if f == eni.IPv4 {
 			shown.GatewayV4 = sub.gateway(f)

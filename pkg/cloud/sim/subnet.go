@@ -43,10 +43,11 @@ type Subnet struct {
 	Tags                 map[string]string
 
 	Free, Free6 int // addresses that are left, those of prefixes counted; only set by reading
+	KeptFree    int `json:",omitempty"` // free IPv4 addresses of reserved ranges, which are not in Free; only set by reading
 }
 
-// room is how many free addresses of each family a subnet has.
-type room struct{ v4, v6 int }
+// room is how many free addresses of each family a subnet has, and how many IPv4 addresses of reserved ranges are free.
+type room struct{ v4, v6, kept int }
 
 // subnet is a Subnet with its pools and history.
 type subnet struct {
@@ -147,7 +148,7 @@ func (s *subnet) families() []eni.Family {
 // free returns the room that is left.
 func (s *subnet) free() (r room) {
 	if s.pool4 != nil {
-		r.v4 = s.pool4.free()
+		r.v4, r.kept = s.pool4.free(), s.pool4.keptFree()
 	}
 	if s.pool6 != nil {
 		r.v6 = s.pool6.free()

@@ -3,9 +3,14 @@ package region
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/clouds"
 	"github.com/enipool/enipool/pkg/config/agentconf"
@@ -21,12 +26,31 @@ func Open(conf operatorconf.Config, admit func(ctx context.Context, action strin
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := checkBudget(conf, d.Traits()); err != nil {
+		return nil, nil, err
+	}
 	o := clouds.Options(c, conf.Families, log)
 	o.Admit, o.Ended, o.Limit = admit, ended, c.Timeout
 	if conf.Settle > operatorconf.Default().Settle { // else the driver's own consistency window counts
 		o.Times.Settle = conf.Settle
 	}
 	return engine.NewRegion(d, o), d.Traits().ActionsOf, nil
+}
+
+// checkBudget returns an error for an action of the budget that nothing is ever asked for by: a misspelt one would limit nothing.
+func checkBudget(conf operatorconf.Config, t driver.Traits) error {
+	known := slices.Collect(maps.Keys(t.Buckets))
+	for _, actions := range t.Requests {
+		known = append(known, actions...)
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	for _, action := range slices.Sorted(maps.Keys(conf.Budget)) {
+		if !slices.Contains(known, action) {
+			return fmt.Errorf("budget[%s]: unknown action; with cloud.provider %s there are %s", action, conf.Cloud.Provider, strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 // asAgents returns the cloud as an agent on the operator's instance would name it.

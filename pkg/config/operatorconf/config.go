@@ -90,6 +90,8 @@ func Parse(text []byte) (Config, error) {
 func checkTogether(file *keys.Reader, c *Config) {
 	if file.AllSound("cloud", "cloud.provider", "cloud.endpoint") {
 		switch sim := c.Cloud.Provider == agentconf.Sim; {
+		case sim && c.Cloud.Endpoint == "": // who has forgotten the provider learns of it here
+			file.AddError("cloud.endpoint", "", keys.WantEndpoint+"; this is the place of the simulated cloud that cloud.provider sim, the default, names; aws and baidu need none")
 		case sim && !keys.IsEndpoint(c.Cloud.Endpoint):
 			file.AddError("cloud.endpoint", c.Cloud.Endpoint, keys.WantEndpoint)
 		case !sim && c.Cloud.Endpoint != "" && !keys.IsURL(c.Cloud.Endpoint):

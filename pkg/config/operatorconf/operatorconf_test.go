@@ -115,6 +115,7 @@ var texts = []struct {
 	{text: "cloud: {provider: baidu, cluster: prod, prefixes: true}", wrong: "cloud.prefixes: \"true\": must be false with provider baidu"},
 	{text: "cloud: {provider: aws, cluster: prod, endpoint: 'http://example.com'}", wrong: "cloud.endpoint: \"http://example.com\": must be https://"},
 	{text: "observe: true", wrong: "cloud.endpoint: \"\": must be unix://"},
+	{text: "cloud: {cluster: prod, subnetTags: {a: b}}", wrong: "that cloud.provider sim, the default, names; aws and baidu need none"},
 	{text: least + "}\nconcurent: 3", wrong: "concurent: unknown key"},
 	{text: least + "}\nsettel: 3s", wrong: "settel: unknown key; did you mean settle?"},
 }

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/enipool/enipool/pkg/order"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,12 +20,13 @@ import (
 
 const definitions = "../../../conf/kubernetes/crds/crds.yaml"
 
-// shape is as much of an OpenAPI schema as names fields.
+// shape is as much of an OpenAPI schema as names fields and their words.
 type shape struct {
-	Type                 string
-	Properties           map[string]shape
-	Items                *shape
-	AdditionalProperties *shape
+	Type, Format, Pattern string
+	Properties            map[string]shape
+	Items                 *shape
+	AdditionalProperties  *shape
+	Enum                  []string
 }
 
 // schemas returns the schemas of the kinds, by name.
@@ -104,6 +107,19 @@ func typeFields(t *testing.T, of reflect.Type, path string, add func(string)) {
 		add(path + " integer")
 	default:
 		t.Errorf("%s is a %s", path, of)
+	}
+}
+
+// A reason that the schema lacks would keep the operator's whole status out of the API server.
+func TestTheSchemaTakesTheReasonsThatOperatorsTell(t *testing.T) {
+	reason := schemas(t)["NodeNetwork"].Properties["status"].Properties["causes"].Items.Properties["reason"]
+	var want []string
+	for _, r := range order.Reasons() {
+		want = append(want, string(r))
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, slices.Sorted(slices.Values(reason.Enum))); diff != "" {
+		t.Errorf("the enum of status.causes.reason in %s (-want +got):\n%s", definitions, diff)
 	}
 }
 
@@ -237,5 +253,40 @@ func TestTheSchemeKnowsTheKinds(t *testing.T) {
 		if o, err := s.New(GroupVersion.WithKind(kind)); err != nil || reflect.TypeOf(o).Elem().Name() != kind {
 			t.Errorf("%s: %T, %v", kind, o, err)
 		}
+	}
+}
+
+// A list of all nodes fails as a whole where one object can't be read: API servers take for a date-time what Go does not, in
+// letters of the wrong case or from a zone that there is none of, and the pattern keeps that out.
+func TestTimesThatGoDoesNotReadAreRefused(t *testing.T) {
+	var times int
+	var walk func(path string, s shape)
+	walk = func(path string, s shape) {
+		for name, f := range s.Properties {
+			walk(path+"."+name, f)
+		}
+		if s.Items != nil {
+			walk(path+"[]", *s.Items)
+		}
+		if s.Format != "date-time" {
+			return
+		}
+		times++
+		taken := regexp.MustCompile(s.Pattern)
+		for text, want := range map[string]bool{
+			"2026-11-27T12:00:00Z": true, "2026-11-27T12:00:00.123456Z": true, "2026-11-27T12:00:00+05:30": true,
+			"2026-11-27t12:00:00z": false, "2026-11-27T12:00:00+99:00": false, "2026-11-27 12:00:00Z": false,
+		} {
+			_, err := time.Parse(time.RFC3339, text)
+			if got := taken.MatchString(text); got != want || got && err != nil {
+				t.Errorf("%s %s: taken: %t, want %t; read: %v", path, text, got, want, err)
+			}
+		}
+	}
+	for kind, s := range schemas(t) {
+		walk(kind, s)
+	}
+	if times == 0 {
+		t.Error("there are no times")
 	}
 }

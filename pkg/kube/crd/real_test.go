@@ -150,6 +150,8 @@ func TestTheAPIServerHoldsTheRules(t *testing.T) {
 		{"shared to exclusive", func(s *Subnet) { s.Spec.Use = "Exclusive" }, ""},
 		{"a reservation", func(s *Subnet) { s.Spec.Reserve = []string{"10.0.0.16/28"} }, ""},
 		{"with host bits", func(s *Subnet) { s.Spec.Reserve = []string{"10.0.0.17/28"} }, "host bits"},
+		{"as many as there can be", func(s *Subnet) { s.Spec.Reserve = rangesOf(32) }, ""},
+		{"more than that", func(s *Subnet) { s.Spec.Reserve = rangesOf(33) }, "must have at most 32 items"},
 		{"of what is no prefix", func(s *Subnet) { s.Spec.Reserve = []string{"10.0.0.17"} }, "not a prefix"},
 		{"a weight", func(s *Subnet) { s.Spec.Weight = 1000 }, ""},
 		{"too much of it", func(s *Subnet) { s.Spec.Weight = 1001 }, "less than or equal to 1000"},
@@ -173,4 +175,28 @@ func TestOfTwoWhoWriteFromOneCopyOneIsRefused(t *testing.T) {
 	if err := c.Status().Update(ctx, seen); !apierrors.IsConflict(err) {
 		t.Errorf("the operator accepts what was taken back: %v", err)
 	}
+}
+
+// rangesOf returns so many ranges.
+func rangesOf(n int) (list []string) {
+	for i := range n {
+		list = append(list, "10.0."+strconv.Itoa(i)+".0/28")
+	}
+	return list
+}
+
+// What an operator writes of reserved ranges.
+func TestAServerTakesWhatIsSaidOfReservedRanges(t *testing.T) {
+	c := server(t)
+	told := func(is metav1.ConditionStatus, id string) func(*Subnet) {
+		return func(s *Subnet) {
+			s.Status.Reserved = []CloudReservation{{CIDR: "10.0.0.16/28", ID: id}, {CIDR: "2001:db8::/80", ID: "scr-2"}}
+			s.Status.Conditions = []metav1.Condition{{Type: "Reserved", Status: is, Reason: "Overlaps", Message: strings.Repeat("m", 1024), LastTransitionTime: metav1.Now(), ObservedGeneration: 2}}
+		}
+	}
+	judge(t, c, func() *Subnet { return &Subnet{Spec: SubnetSpec{Use: "Shared"}} }, "subnet-0a1", []attempt[*Subnet]{
+		{"reserved ranges", told(metav1.ConditionFalse, "scr-1"), ""},
+		{"a state that no condition has", told("Perhaps", "scr-1"), "Unsupported value"},
+		{"an ID that is too long", told(metav1.ConditionTrue, strings.Repeat("s", 65)), "may not be more than 64"},
+	}, func(s *Subnet) error { return c.Status().Update(context.Background(), s) })
 }

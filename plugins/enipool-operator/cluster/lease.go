@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
 
 	"github.com/enipool/enipool/pkg/operator"
 )
@@ -24,6 +26,9 @@ import (
 // EpochKey is the annotation of the lease that has the latest leader's number. leaseTransitions would not do: it
 // begins at 0 again when a lease is deleted.
 const EpochKey = "enipool.io/epoch"
+
+// nameLabel is the label of the lease by which it is listed beside the operators' pods.
+const nameLabel = "app.kubernetes.io/name"
 
 // How often the holder renews, and how long it tries, of a lease of 15 s.
 const (
@@ -74,8 +79,7 @@ func (e Election) leadOnce(ctx context.Context, lead func(context.Context, opera
 	// The lease is held for longer than ctx: until the term's calls have ended.
 	held, drop := context.WithCancel(context.WithoutCancel(ctx))
 	defer drop()
-	lock := &renewals{Interface: &resourcelock.LeaseLock{Client: e.Client, LeaseMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
-		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity, EventRecorder: e.Recorder}}}
+	lock := &renewals{Interface: e.makeLock(), log: e.Log}
 	var leads atomic.Bool
 	ended := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -105,7 +109,7 @@ func (e Election) leadOnce(ctx context.Context, lead func(context.Context, opera
 			drop()
 		}
 	})()
-	elector.Run(held)
+	elector.Run(klog.NewContext(held, logr.Discard())) // lock logs what fails, once and with what to do
 	if lock.renewed.Load() == nil {
 		return nil // it never had the lease
 	}
@@ -113,10 +117,19 @@ func (e Election) leadOnce(ctx context.Context, lead func(context.Context, opera
 	if gone := e.resign(context.WithoutCancel(ctx)); gone != nil {
 		e.Log.Warn("the lease can't be handed over; another operator gets it when it runs out", "error", gone)
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return nil
+	case errors.Is(err, context.Canceled): // not by this process
+		return fmt.Errorf("the lease was not renewed for %s, or another operator has it", renewDeadline)
 	}
 	return err
+}
+
+// makeLock returns the lease as the election writes it, labelled as the operators' pods are, so that one question finds them all.
+func (e Election) makeLock() *resourcelock.LeaseLock {
+	return &resourcelock.LeaseLock{Client: e.Client, LeaseMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}, Labels: map[string]string{nameLabel: e.Name},
+		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity, EventRecorder: e.Recorder}}
 }
 
 // leadWith leads with the lease as it is now, for as long as ctx says; the lease is held for as long as held does.
@@ -175,32 +188,4 @@ func (e Election) resign(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// renewals notes when each renewal that was done had been sent: the lease lasts from then on at least, whatever clock
-// others have.
-type renewals struct {
-	resourcelock.Interface
-	renewed atomic.Pointer[time.Time]
-}
-
-func (r *renewals) last() time.Time { return *r.renewed.Load() }
-
-// Create takes a lease that nobody had.
-func (r *renewals) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	sent := time.Now()
-	return r.note(sent, r.Interface.Create(ctx, record))
-}
-
-// Update takes or renews it.
-func (r *renewals) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	sent := time.Now()
-	return r.note(sent, r.Interface.Update(ctx, record))
-}
-
-func (r *renewals) note(sent time.Time, err error) error {
-	if err == nil {
-		r.renewed.Store(&sent)
-	}
-	return err
 }

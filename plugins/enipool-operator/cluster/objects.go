@@ -122,7 +122,7 @@ func (o *Objects) Silent() (since time.Time, why error) { return o.silent.since(
 func (o *Objects) watchOnce(ctx context.Context, tell func(operator.Event)) error {
 	failed := func(ctx context.Context, r *toolscache.Reflector, err error) {
 		o.silent.note(time.Now(), err)
-		toolscache.DefaultWatchErrorHandler(ctx, r, err)
+		toolscache.DefaultWatchErrorHandler(ctx, r, explain(err))
 	}
 	watched, err := cache.New(o.config, cache.Options{Scheme: o.scheme, DefaultTransform: cache.TransformStripManagedFields(), DefaultWatchErrorHandler: failed,
 		ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: stripNode}}})

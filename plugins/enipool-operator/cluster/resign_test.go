@@ -2,8 +2,11 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -12,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/enipool/enipool/pkg/operator"
 )
 
 // leases is a lease that somebody changes whenever it has been read, for some times.
@@ -57,4 +62,35 @@ func TestTheLeaseHasItsOwnConfiguration(t *testing.T) {
 	if own.QPS == all.QPS || own.Dial == nil || own.Host != all.Host || all.Dial != nil || all.Timeout != 0 {
 		t.Errorf("%+v of %+v", own, all)
 	}
+}
+
+// lapsing is a lease that can't be written any more from some time on.
+type lapsing struct {
+	*leases
+	down atomic.Bool
+}
+
+func (l *lapsing) Leases(string) coordinationclient.LeaseInterface { return l }
+
+func (l *lapsing) Update(ctx context.Context, next *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	if l.down.Load() {
+		return nil, errors.New("no answer")
+	}
+	return l.leases.Update(ctx, next, o)
+}
+
+// A leader whose lease lapses says that, and not only that its term was cancelled.
+func TestALeaderWhoseLeaseLapsesSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lapsing{leases: &leases{}}
+		e := Election{Client: l, Namespace: "default", Name: "enipool-operator", Identity: "me", Duration: 15 * time.Second, Log: slog.New(slog.DiscardHandler)}
+		err := e.leadOnce(t.Context(), func(ctx context.Context, _ operator.Lead) error {
+			l.down.Store(true)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		if err == nil || !contains(err, "the lease was not renewed for 10s") {
+			t.Error(err)
+		}
+	})
 }

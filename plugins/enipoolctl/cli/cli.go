@@ -49,3 +49,11 @@ func Group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(below...)
 	return cmd
 }
+
+// OneNode are the arguments of a command that is about one node.
+func OneNode(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("name one node: %s NODE", cmd.CommandPath())
+	}
+	return nil
+}

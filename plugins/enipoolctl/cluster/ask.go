@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
 
 // Asker reads the pages of the operator that leads.
@@ -29,6 +31,9 @@ var errAway = errors.New("no operator can be asked")
 // Ask reads a page as JSON.
 func (k Asker) Ask(ctx context.Context, page string, query url.Values, into any) error {
 	if k.URL != "" {
+		if at, err := url.Parse(k.URL); err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+			return fmt.Errorf("--operator %s: must be a URL like http://127.0.0.1:%s", cli.Spelled(k.URL), k.Port)
+		}
 		text, err := fetch(ctx, strings.TrimSuffix(k.URL, "/")+page+"?"+query.Encode())
 		return decode(text, err, into)
 	}

@@ -21,8 +21,9 @@ func budgetCommand(reach *Flags) *cobra.Command {
 		Long: `Show what the operator that leads may ask of the cloud, and what waits for it.
 
 TOKENS are requests of an action that may be sent at once, RATE is how many more per
-second: less than USUAL for a while after the cloud has throttled. CLOSED is how long
-nothing is sent.`,
+second: less than USUAL for a while after the cloud has throttled. OTHERS is how many
+nodes send that call the cloud themselves, as describes let expect: USUAL is that much
+less than the operator's share. CLOSED is how long nothing is sent.`,
 		Example: "  enipoolctl cluster budget\n  enipoolctl cluster budget --operator http://127.0.0.1:9810 -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -74,13 +75,17 @@ func printBudget(out io.Writer, known operator.Report, now time.Time) error {
 	}
 	fmt.Fprintln(out)
 	table = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ACTION\tTOKENS\tRATE\tUSUAL\tCLOSED\tWAITING")
+	fmt.Fprintln(table, "ACTION\tTOKENS\tRATE\tUSUAL\tOTHERS\tCLOSED\tWAITING")
 	for _, b := range known.Budget {
 		closed := "-"
 		if b.Closed > 0 {
 			closed = (time.Duration(b.Closed * float64(time.Second))).Round(100 * time.Millisecond).String()
 		}
-		fmt.Fprintf(table, "%s\t%.0f\t%.3g/s\t%.3g/s\t%s\t%d\n", b.Action, b.Tokens, b.PerSecond, b.Usual, closed, b.Waiting)
+		others := "-"
+		if b.Others > 0 {
+			others = fmt.Sprintf("%.3g/s", b.Others)
+		}
+		fmt.Fprintf(table, "%s\t%.0f\t%.3g/s\t%.3g/s\t%s\t%s\t%d\n", b.Action, b.Tokens, b.PerSecond, b.Usual, others, closed, b.Waiting)
 	}
 	return table.Flush()
 }

@@ -65,8 +65,12 @@ func TestTheWorstNodesComeFirst(t *testing.T) {
 		}),
 		*network("empty", 16, 0, 0, nil),
 		*network("waits", 48, 32, 4, func(n *crd.NodeNetwork) { n.Spec.WaitingSince = since(time.Minute) }),
+		*network("delivered", 16, 16, 3, func(n *crd.NodeNetwork) { n.Spec.WaitingSince = since(time.Second) }),
 		*network("waits-longer", 48, 32, 2, func(n *crd.NodeNetwork) { n.Spec.WaitingSince = since(time.Hour); n.Generation = 2 }),
-		*network("joining", 16, 16, 0, func(n *crd.NodeNetwork) { n.Status.Mode = crd.Joining }),
+		*network("joining", 16, 16, 0, func(n *crd.NodeNetwork) {
+			n.Status.Mode = crd.Joining
+			n.Status.Conditions = []metav1.Condition{{Type: "Satisfied", Status: "Unknown", Reason: "JoiningDescribe", Message: "a describe that shows the instance"}}
+		}),
 		*network("went-back", 16, 3, 0, func(n *crd.NodeNetwork) { n.Spec.Mode, n.Status.Mode = crd.Self, crd.Self }),
 		*network("gone", 16, 16, 0, nil),
 	}
@@ -79,17 +83,20 @@ func TestTheWorstNodesComeFirst(t *testing.T) {
 	for _, r := range nodeRows(nodes, networks) {
 		got, rows[r.Node] = append(got, r.Node), r
 	}
-	if want := []string{"waits-longer", "self-ill", "waits", "empty", "short", "joining", "gone", "self", "well", "went-back"}; !slices.Equal(got, want) {
+	if want := []string{"waits-longer", "self-ill", "waits", "delivered", "empty", "short", "joining", "gone", "self", "well", "went-back"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	for name, want := range map[string][2]string{"waits-longer": {"Operator", "NotAnswered"}, "self-ill": {"Self", "SubnetExhausted"}, "waits": {"Operator", "Growing"}, "short": {"Operator", "Throttled"},
-		"self": {"Self", ""}, "well": {"Operator", ""}, "went-back": {"Self", ""}, "gone": {"Operator", "NodeGone"}, "joining": {"Joining", ""}} {
+	for name, want := range map[string][2]string{"waits-longer": {"Operator", "NotAnswered"}, "self-ill": {"Self", "SubnetExhausted"}, "waits": {"Operator", "Growing"}, "delivered": {"Operator", "Delivered"}, "short": {"Operator", "Throttled"},
+		"self": {"Self", ""}, "well": {"Operator", ""}, "went-back": {"Self", ""}, "gone": {"Operator", "NodeGone"}, "joining": {"Joining", "JoiningDescribe"}} {
 		if r := rows[name]; r.Mode != want[0] || r.Cause != want[1] {
 			t.Errorf("%s: mode %s, cause %s, want %v", name, r.Mode, r.Cause, want)
 		}
 	}
 	if r := rows["went-back"]; r.Want != nil || r.Capacity != "29" {
 		t.Errorf("of a node that calls the cloud itself an operator knows nothing: %+v", r)
+	}
+	if r := rows["joining"]; r.Message != "waits for a describe that shows the instance" {
+		t.Errorf("%+v", r)
 	}
 	if r := rows["short"]; r.Next.IsZero() || *r.Have != 32 {
 		t.Errorf("%+v", r)
@@ -145,7 +152,7 @@ type knows struct{ err error }
 
 func (k knows) Report(context.Context) (operator.Report, error) {
 	return operator.Report{Epoch: 7, Nodes: map[string]int{"Operator": 2}, Satisfied: 1, Queue: []operator.Waiting{{Class: "starving", Count: 3}},
-		Budget: []operator.Tokens{{Action: "AssignPrivateIpAddresses", Tokens: 2.4, PerSecond: 2, Usual: 4, Closed: 1.5, Waiting: 3}}}, k.err
+		Budget: []operator.Tokens{{Action: "AssignPrivateIpAddresses", Tokens: 2.4, PerSecond: 2, Usual: 4, Others: 0.25, Closed: 1.5, Waiting: 3}}}, k.err
 }
 
 func (k knows) Why(_ context.Context, node string) (operator.Why, error) {
@@ -218,7 +225,7 @@ func TestTheOperatorIsAsked(t *testing.T) {
 	s.Serve("op-1:9810", pagesOf(knows{operator.ErrNotLeading}))
 	s.Serve("op-2:9810", pagesOf(knows{}))
 	code, out, errs := run(Command(), append([]string{"cluster", "budget"}, flags...)...)
-	for _, want := range []string{"epoch 7, 2 nodes with an operator, 1 of them have what they want", "starving  3", "AssignPrivateIpAddresses  2       2/s   4/s    1.5s    3"} {
+	for _, want := range []string{"epoch 7, 2 nodes with an operator, 1 of them have what they want", "starving  3", "AssignPrivateIpAddresses  2       2/s   4/s    0.25/s  1.5s    3"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("exit %d, %q is not in\n%s%s", code, want, out, errs)
 		}
@@ -232,6 +239,21 @@ func TestTheOperatorIsAsked(t *testing.T) {
 	code, _, errs = run(Command(), append([]string{"cluster", "why", "n9"}, flags...)...)
 	if code != 2 || !strings.Contains(errs, "the cluster has no node n9; `enipoolctl cluster nodes` lists them") {
 		t.Errorf("exit %d, %s", code, errs)
+	}
+}
+
+// What is typed wrong is said in words of the flags and arguments.
+func TestWrongCallsOfAClusterSayWhatIsWrong(t *testing.T) {
+	_, flags := cluster3(t)
+	for want, args := range map[string][]string{
+		"name one node: enipoolctl cluster why NODE":                                   {"why"},
+		"--operator 127.0.0.1:9810: must be a URL like http://127.0.0.1:9810":          {"budget", "--operator", "127.0.0.1:9810"},
+		"--operator localhost:9810: must be a URL like http://127.0.0.1:9810":          {"budget", "--operator", "localhost:9810"},
+		"no operator can be asked: Get \"http://127.0.0.1:1/budget?\": dial tcp 127.0": {"budget", "--operator", "http://127.0.0.1:1/"},
+	} {
+		if code, _, errs := run(Command(), append(append([]string{"cluster"}, args...), flags...)...); code != 2 || !strings.Contains(errs, want) {
+			t.Errorf("%v: exit %d, %s", args, code, errs)
+		}
 	}
 }
 

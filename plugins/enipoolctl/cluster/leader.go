@@ -105,7 +105,7 @@ func (l Leader) Line(now time.Time) string {
 	case l.Leads:
 		return fmt.Sprintf("operator: %s leads since %s, epoch %d", l.Holder, age(now, l.Since), l.Epoch)
 	case l.Renewed.IsZero():
-		return "operator: nobody leads, and nobody ever has; agents call the cloud themselves"
+		return "operator: nobody leads, and nobody ever has, by the Lease " + leaseName + " of the namespace that --namespace names; agents that ask for an operator wait, others call the cloud themselves"
 	case l.Holder == "":
 		return fmt.Sprintf("operator: nobody leads for %s; below is what was known then, with its age", age(now, l.Renewed))
 	}

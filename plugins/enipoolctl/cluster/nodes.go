@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/operator"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
 
@@ -174,9 +175,23 @@ func (r *nodeRow) judge(network *crd.NodeNetwork) {
 		r.Cause, r.Message = "", ""
 	case network.Status.ObservedGeneration < network.Generation:
 		r.Cause, r.Message = "NotAnswered", "the operator has not answered what the node asks for now"
+	case r.Mode != string(crd.Operator):
+		r.Cause, r.Message = awaited(network)
+	case *r.Have >= *r.Want && *r.Waiting > 0:
+		r.Cause, r.Message = "Delivered", "it has what it asks for; its agent brings that to the pods, or asks for more"
 	case r.grade < changing:
 		r.Cause, r.Message = "Growing", "more is on its way"
 	}
+}
+
+// awaited returns what a change of who calls the cloud waits for.
+func awaited(n *crd.NodeNetwork) (reason, message string) {
+	for _, c := range n.Status.Conditions {
+		if c.Type == operator.Satisfied {
+			return c.Reason, "waits for " + c.Message
+		}
+	}
+	return "", ""
 }
 
 // toldAt returns when the operator wrote last, as the API server has noted it.

@@ -26,7 +26,7 @@ and place in the queue, calls under way, causes, and what the cloud shows.
 The operator that leads is asked. Where none answers, what the node's object tells is
 shown with its age.`,
 		Example: "  enipoolctl cluster why ip-10-0-0-7.eu-west-3.compute.internal",
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.OneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := shown.check(); err != nil {
 				return err

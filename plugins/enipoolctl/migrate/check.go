@@ -154,6 +154,8 @@ func judge(node *corev1.Node, n *crd.NodeNetwork, w operator.Why, known bool) ch
 		bad("the Node has no provider ID, so no instance is known")
 	case !known:
 		bad("the operator does not know the node; it may have come a moment ago")
+	case w.Cloud == nil && c.Asked == string(crd.Operator):
+		bad("the operator has not described it yet: `enipoolctl cluster budget` says whether describes fail")
 	case w.Cloud == nil:
 		bad("the operator has not described it: with observe: true it does, within cloud.describe")
 	case w.Cloud.Error != "":
@@ -178,6 +180,9 @@ func judge(node *corev1.Node, n *crd.NodeNetwork, w operator.Why, known bool) ch
 		remark("its object has %d addresses, the cloud showed %d", *c.Stated, w.Cloud.Addresses)
 	}
 	for _, cause := range w.Causes {
+		if slices.ContainsFunc(c.InWay, func(said string) bool { return strings.Contains(said, cause.Message) }) {
+			continue
+		}
 		remark("%s: %s", cause.Reason, cause.Message)
 	}
 	return c

@@ -37,6 +37,10 @@ func (observer) Check(context.Context) ([]cloud.Finding, error) {
 	return []cloud.Finding{{What: "permission ec2:CreateTags", Verdict: cloud.Broken, Detail: "refused", Fix: "allow it"}, {What: "credentials", Verdict: cloud.Works, Detail: "a role"}}, nil
 }
 
+func (observer) Report(context.Context) (operator.Report, error) {
+	return operator.Report{Observe: true}, nil
+}
+
 func (observer) All(context.Context) ([]operator.Why, error) {
 	return []operator.Why{
 		{Node: "n1", Zone: "zone-a", Cloud: &operator.InCloud{ENIs: 2, Addresses: 18, Loose: 1, Limits: "4 ENIs x 10 addresses", Subnets: []string{"subnet-b", "subnet-a"}}},
@@ -113,7 +117,10 @@ func TestANodeIsJudged(t *testing.T) {
 		{"no zone", judge(bare, nil, operator.Why{}, true), "has no label topology.kubernetes.io/zone"},
 		{"not known", judge(node("n1"), nil, operator.Why{}, false), "does not know the node"},
 		{"not described", judge(node("n1"), nil, operator.Why{}, true), "with observe: true"},
+		{"asked and not described", judge(node("n1"), network(crd.Operator, crd.Joining), operator.Why{Mode: "Joining", Asked: "Operator"}, true), "not described it yet: `enipoolctl cluster budget` says whether describes fail"},
 		{"an error", judge(node("n1"), nil, operator.Why{Cloud: &operator.InCloud{Error: "not found"}}, true), "the cloud: not found"},
+		{"an error once", judge(node("n1"), nil, operator.Why{Cloud: &operator.InCloud{Error: "not found"}, Causes: []operator.Told{{Reason: "InstanceUnknown", Message: "the cloud: not found"}, {Reason: "Throttled", Message: "slow"}}}, true),
+			"the cloud: not found (Throttled: slow)"},
 		{"ready", judge(node("n1"), nil, operator.Why{Cloud: seen}, true), "ready (2 attached ENIs are not enipool's"},
 		{"with an operator", judge(node("n1"), stated, operator.Why{Mode: "Operator", Cloud: seen}, true), "has an operator (2 attached ENIs are not enipool's; they only take room; its object has 1 addresses, the cloud showed 9"},
 	} {
@@ -138,6 +145,10 @@ func TestANodeIsGivenToTheOperatorAndGoesBack(t *testing.T) {
 	s.Put("/api/v1/nodes/n1", node("n1"))
 	refused("nobody leads")
 	s.Put(leases, lease(0))
+	s.Put(pods+"op", pod("op", "n9"))
+	s.Serve("op:9810", web.New("v1").Handler(observer{}, false))
+	refused("operator n9_abc only observes: remove observe from operator.yaml first")
+	s.Put(pods+"op", nil)
 	refused("has 0 pods of enipool-agent on node n1")
 	s.Put(pods+"agent-1", pod("agent-1", "n1"))
 	s.Put(file, agentFile("aws"))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/operator"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/enipool/enipool/plugins/enipoolctl/cluster"
 )
@@ -39,7 +40,7 @@ cloud. No pod of others and no address is touched; pods start and stop meanwhile
 The exit code is 1 if that is not reached in time; it goes on by itself then.`,
 		Example: `  enipoolctl migrate node ip-10-0-0-7.eu-west-3.compute.internal
   enipoolctl migrate node ip-10-0-0-7.eu-west-3.compute.internal --to self`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.OneNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to, known := targets[line.to]
 			if !known {
@@ -51,7 +52,7 @@ The exit code is 1 if that is not reached in time; it goes on by itself then.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), line.within)
 			defer cancel()
-			m := move{api: k.API, node: args[0], to: to, dryRun: line.dryRun, out: cmd.OutOrStdout(), every: time.Second}
+			m := move{api: k.API, ask: k, node: args[0], to: to, dryRun: line.dryRun, out: cmd.OutOrStdout(), every: time.Second}
 			return m.run(ctx)
 		},
 	}
@@ -66,6 +67,7 @@ The exit code is 1 if that is not reached in time; it goes on by itself then.`,
 // move brings one node to another mode.
 type move struct {
 	api    *cluster.API
+	ask    cluster.Asker
 	node   string
 	to     crd.Mode
 	dryRun bool
@@ -122,6 +124,11 @@ func (m move) prepare(ctx context.Context) (*corev1.Pod, error) {
 	// Nobody calls the cloud between one side and the other: with nobody who leads it would stay like that.
 	if l := m.api.FindLeader(ctx); !l.Leads {
 		return nil, fmt.Errorf("%s; start an operator (conf/kubernetes/operator) before a node is given to it or taken from it", l.Line(time.Now()))
+	}
+	// One that observes leads too. Where its pages are not reached nobody knows.
+	var r operator.Report
+	if err := m.ask.Ask(ctx, "/budget", nil, &r); err == nil && r.Observe {
+		return nil, fmt.Errorf("operator %s only observes: remove observe from operator.yaml first", m.api.FindLeader(ctx).Holder)
 	}
 	pods, err := m.api.ListPods(ctx, "enipool-agent", m.node)
 	if err != nil {

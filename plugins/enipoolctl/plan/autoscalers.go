@@ -20,11 +20,16 @@ const tagPrefix = "k8s.io/cluster-autoscaler/node-template/resources/"
 // maxPodsNote is the annotation of a NodeOverlay that says which maxPods its number goes with.
 const maxPodsNote = "enipool.io/max-pods"
 
+// hostPods is how many pods in the node's own network a node usually has, as AWS counts them: enipool-agent and kube-proxy. They need no address, but
+// maxPods counts them.
+const hostPods = 2
+
 // sized is what an autoscaler is to know of an instance type.
 type sized struct {
-	Type    string            `json:"instanceType"`
-	MaxPods int               `json:"maxPods"`
-	Tags    map[string]string `json:"tags"`
+	Type      string            `json:"instanceType"`
+	Addresses int               `json:"addresses"` // as the resource counts them
+	MaxPods   int               `json:"maxPods"`
+	Tags      map[string]string `json:"tags"`
 }
 
 // overlay is a NodeOverlay of karpenter.sh/v1alpha1, as much of it as is needed.
@@ -65,13 +70,13 @@ func (f *commandFlags) printForAutoscalers(w io.Writer) error {
 	}
 	return cli.PrintAs(w, f.output, list, func() error {
 		for _, s := range list {
-			fmt.Fprintf(w, "%s\tmaxPods=%d\t%s%s=%d\n", s.Type, s.MaxPods, tagPrefix, podAddresses, s.MaxPods)
+			fmt.Fprintf(w, "%s\tmaxPods=%d\t%s%s=%d\n", s.Type, s.MaxPods, tagPrefix, podAddresses, s.Addresses)
 		}
 		return nil
 	})
 }
 
-// sizeTypes returns the types with how many pods each runs: as many as it has addresses for, within --max-pods.
+// sizeTypes returns the types with how many pods each runs: as many as it has addresses for and those of the node's own network, within --max-pods.
 func (f *commandFlags) sizeTypes() ([]sized, error) {
 	switch {
 	case f.karpenter && f.clusterAutoscaler:
@@ -95,13 +100,14 @@ func (f *commandFlags) sizeTypes() ([]sized, error) {
 	var list []sized
 	for _, m := range instances {
 		// As many as the agent publishes: what the node has addresses for, and no more than the kubelet runs.
-		pods := min(110, m.Pods())
+		kubelet := 110
 		if len(f.maxPods) == 1 {
-			if pods = min(f.maxPods[0], m.Pods()); pods < 1 {
-				return nil, fmt.Errorf("--max-pods %d: must be at least 1", f.maxPods[0])
+			if kubelet = f.maxPods[0]; kubelet < 1 {
+				return nil, fmt.Errorf("--max-pods %d: must be at least 1", kubelet)
 			}
 		}
-		list = append(list, sized{m.Name, pods, map[string]string{tagPrefix + podAddresses: strconv.Itoa(pods)}})
+		addresses := min(kubelet, m.Pods())
+		list = append(list, sized{m.Name, addresses, min(kubelet, addresses+hostPods), map[string]string{tagPrefix + podAddresses: strconv.Itoa(addresses)}})
 	}
 	return list, nil
 }
@@ -109,18 +115,18 @@ func (f *commandFlags) sizeTypes() ([]sized, error) {
 // printOverlays prints a NodeOverlay for each type.
 func printOverlays(w io.Writer, list []sized) error {
 	fmt.Fprintln(w, `# For Karpenter with the feature gate NodeOverlay. It knows nothing of firstENI, of prefixes and of addresses that others have:
-# set spec.kubelet.maxPods of the EC2NodeClass to the number of its types, the least if they differ. Where some
-# NodePools have nodes without enipool, add a requirement with the key karpenter.sh/nodepool.
+# set spec.kubelet.maxPods of the EC2NodeClass to the number of its types, in which pods of the node's own network count too. If they
+# differ, with conf/kubernetes/scheduling to the highest, as no node is overfilled then; without it to the least.
+# Where some NodePools have nodes without enipool, add a requirement with the key karpenter.sh/nodepool.
 #`)
 	for _, s := range list {
 		fmt.Fprintf(w, "#   %s: maxPods %d\n", s.Type, s.MaxPods)
 	}
 	for _, s := range list {
 		// One for each type: applied again with other numbers it is the same object, and no two of them contradict each other.
-		count := strconv.Itoa(s.MaxPods)
 		text, err := yaml.MarshalWithOptions(overlay{"karpenter.sh/v1alpha1", "NodeOverlay",
-			overlayMeta{"enipool-" + strings.ToLower(s.Type), map[string]string{maxPodsNote: count}},
-			overlayContents{[]requirement{{"node.kubernetes.io/instance-type", "In", []string{s.Type}}}, map[string]string{podAddresses: count}}}, yaml.UseJSONMarshaler())
+			overlayMeta{"enipool-" + strings.ToLower(s.Type), map[string]string{maxPodsNote: strconv.Itoa(s.MaxPods)}},
+			overlayContents{[]requirement{{"node.kubernetes.io/instance-type", "In", []string{s.Type}}}, map[string]string{podAddresses: strconv.Itoa(s.Addresses)}}}, yaml.UseJSONMarshaler())
 		if err != nil {
 			return err
 		}

@@ -49,18 +49,19 @@ func TestKarpenterIsToldHowManyPodsCanHaveAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `# For Karpenter with the feature gate NodeOverlay. It knows nothing of firstENI, of prefixes and of addresses that others have:
-# set spec.kubelet.maxPods of the EC2NodeClass to the number of its types, the least if they differ. Where some
-# NodePools have nodes without enipool, add a requirement with the key karpenter.sh/nodepool.
+# set spec.kubelet.maxPods of the EC2NodeClass to the number of its types, in which pods of the node's own network count too. If they
+# differ, with conf/kubernetes/scheduling to the highest, as no node is overfilled then; without it to the least.
+# Where some NodePools have nodes without enipool, add a requirement with the key karpenter.sh/nodepool.
 #
-#   m5.large: maxPods 27
-#   m5.xlarge: maxPods 56
+#   m5.large: maxPods 29
+#   m5.xlarge: maxPods 58
 ---
 apiVersion: karpenter.sh/v1alpha1
 kind: NodeOverlay
 metadata:
   name: enipool-m5.large
   annotations:
-    enipool.io/max-pods: "27"
+    enipool.io/max-pods: "29"
 spec:
   requirements:
   - key: node.kubernetes.io/instance-type
@@ -75,7 +76,7 @@ kind: NodeOverlay
 metadata:
   name: enipool-m5.xlarge
   annotations:
-    enipool.io/max-pods: "56"
+    enipool.io/max-pods: "58"
 spec:
   requirements:
   - key: node.kubernetes.io/instance-type
@@ -94,7 +95,7 @@ spec:
 			t.Fatal(err)
 		}
 		count := o.Spec.Capacity[kube.Resource]
-		if wrong := validation.IsDNS1123Subdomain(o.Metadata.Name); len(wrong) > 0 || o.Metadata.Annotations[maxPodsNote] != count.String() || count.Value() != []int64{27, 56}[i] {
+		if wrong := validation.IsDNS1123Subdomain(o.Metadata.Name); len(wrong) > 0 || o.Metadata.Annotations[maxPodsNote] != []string{"29", "58"}[i] || count.Value() != []int64{27, 56}[i] {
 			t.Errorf("%+v: %v", o, wrong)
 		}
 	}
@@ -103,16 +104,17 @@ spec:
 // With prefixes a node has more addresses than pods, and the kubelet's number counts; less than that --max-pods says.
 func TestNumbersForAutoscalersFollowTheFlags(t *testing.T) {
 	for _, tt := range []struct {
-		args string
-		want int
+		args               string
+		addresses, maxPods int
 	}{
-		{"--instance-type m5.large", 27},
-		{"--instance-type m5.large --prefixes", 110},
-		{"--instance-type m5.large --prefixes --max-pods 250", 250},
-		{"--instance-type m5.large --max-pods 20", 20},
-		{"--instance-type m5.large --max-pods 200", 27},
-		{"--instance-type m5.large --max-enis 2", 18},
-		{"--instance-type bcc.g5.c16m64", 110},
+		{"--instance-type m5.large", 27, 29},
+		{"--instance-type m5.large --prefixes", 110, 110},
+		{"--instance-type m5.large --prefixes --max-pods 250", 250, 250},
+		{"--instance-type m5.large --max-pods 20", 20, 20},
+		{"--instance-type m5.large --max-pods 28", 27, 28},
+		{"--instance-type m5.large --max-pods 200", 27, 29},
+		{"--instance-type m5.large --max-enis 2", 18, 20},
+		{"--instance-type bcc.g5.c16m64", 110, 110},
 	} {
 		out, err := run(append(strings.Fields(tt.args), "--cluster-autoscaler", "--output", "json")...)
 		if err != nil {
@@ -123,15 +125,15 @@ func TestNumbersForAutoscalersFollowTheFlags(t *testing.T) {
 			t.Fatal(err)
 		}
 		name, _ := strings.CutPrefix(fmt.Sprint(podAddresses), "")
-		if len(list) != 1 || list[0].MaxPods != tt.want || list[0].Tags["k8s.io/cluster-autoscaler/node-template/resources/"+name] != strconv.Itoa(tt.want) {
-			t.Errorf("%s: %s, want %d", tt.args, out, tt.want)
+		if len(list) != 1 || list[0].Addresses != tt.addresses || list[0].MaxPods != tt.maxPods || list[0].Tags["k8s.io/cluster-autoscaler/node-template/resources/"+name] != strconv.Itoa(tt.addresses) {
+			t.Errorf("%s: %s, want %d and %d", tt.args, out, tt.addresses, tt.maxPods)
 		}
 	}
 	if podAddresses != kube.Resource {
 		t.Errorf("the resource is %s", kube.Resource)
 	}
 	out, err := run("--cluster-autoscaler", "--instance-type", "m5.large")
-	if want := "m5.large\tmaxPods=27\tk8s.io/cluster-autoscaler/node-template/resources/enipool.io/pod-addresses=27\n"; err != nil || out != want {
+	if want := "m5.large\tmaxPods=29\tk8s.io/cluster-autoscaler/node-template/resources/enipool.io/pod-addresses=27\n"; err != nil || out != want {
 		t.Errorf("%q, %v", out, err)
 	}
 }

@@ -31,6 +31,8 @@ func codes() map[sim.Reason]known {
 		sim.NoSuchAddress:    {"PrivateIPNotExistException", http.StatusBadRequest},
 		sim.NoSuchResource:   {"NoSuchObject", http.StatusNotFound},
 
+		sim.NoSuchReservation: {"NoSuchObject", http.StatusNotFound},
+
 		sim.SubnetFull:       {"SubnetHasNoMoreIpException", http.StatusBadRequest},
 		sim.InterfaceLimit:   {"QuotaLimitExceeded", http.StatusForbidden},
 		sim.AttachmentLimit:  {"ExceedLimitException", http.StatusBadRequest},

@@ -77,6 +77,12 @@ func actionOf(pattern string, r *request) (action, bool) {
 		return action{"ListSubnets", false, listSubnets}, true
 	case "GET /v1/subnet/{id}":
 		return action{"GetSubnetDetail", false, subnetDetail}, true
+	case "POST /v1/subnet/ipreserve":
+		return action{"CreateIpreserve", true, createReserve}, true
+	case "GET /v1/subnet/ipreserve":
+		return action{"ListIpreserve", false, listReserves}, true
+	case "DELETE /v1/subnet/ipreserve/{id}":
+		return action{"DeleteIpreserve", true, deleteReserve}, true
 	case "GET /v2/instance/{id}":
 		return action{"GetInstanceDetail", false, instanceDetail}, true
 	case "PUT /v2/instance/batchAddIp", "PUT /v1/instance/batchAddIp":
@@ -111,6 +117,7 @@ var patterns = []string{
 	"PUT /v1/eni/{id}", "POST /v1/eni/{id}/privateIp", "DELETE /v1/eni/{id}/privateIp/{address}",
 	"POST /v1/eni/{id}/privateIp/batchAdd", "POST /v1/eni/{id}/privateIp/batchDel",
 	"GET /v1/subnet", "GET /v1/subnet/{id}", "GET /v2/instance/{id}",
+	"POST /v1/subnet/ipreserve", "GET /v1/subnet/ipreserve", "DELETE /v1/subnet/ipreserve/{id}",
 	"PUT /v2/instance/batchAddIp", "PUT /v1/instance/batchAddIp", "PUT /v2/instance/batchDelIp", "PUT /v1/instance/batchDelIp",
 	"GET /v1/vpcPort/{id}",
 }

@@ -26,7 +26,7 @@ type subnetBody struct {
 }
 
 func showSubnet(tx *sim.Tx, s sim.Subnet) subnetBody {
-	b := subnetBody{ID: s.ID, Name: s.Name, Zone: s.Zone, VPC: tx.VPC().ID, Type: "BCC", Created: "2020-11-19T12:46:01Z", Free: s.Free,
+	b := subnetBody{ID: s.ID, Name: s.Name, Zone: s.Zone, VPC: tx.VPC().ID, Type: "BCC", Created: "2020-11-19T12:46:01Z", Free: s.Free + s.KeptFree,
 		Unreserved: s.Free, Tags: showTags(s.Tags)}
 	if s.V4.IsValid() {
 		b.V4 = s.V4.String()

@@ -52,7 +52,7 @@ func readAsks(s crd.NodeNetworkSpec) (order.Asks, error) {
 func readTells(s crd.NodeNetworkStatus) order.Tells {
 	tells := order.Tells{Observed: s.ObservedGeneration, Reclaim: int(s.Reclaim)}
 	for _, c := range s.Causes {
-		tells.Causes = append(tells.Causes, order.Cause{Reason: c.Reason, Message: c.Message, Until: timeOf(c.Until)})
+		tells.Causes = append(tells.Causes, order.Cause{Reason: order.Reason(c.Reason), Message: c.Message, Until: timeOf(c.Until)})
 	}
 	if s.Handover != nil {
 		tells.Tokens = slices.Clone(s.Handover.Tokens)

@@ -4,6 +4,7 @@ package clustertest
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,6 +24,7 @@ type Server struct {
 	objects map[string]any          // by path, like /api/v1/nodes/n1
 	pages   map[string]http.Handler // what pods serve, by path of the pod with its port
 	deleted []string
+	patched []string // path and patch
 	onGone  func(path string)
 }
 
@@ -70,6 +72,13 @@ func (s *Server) Deleted() []string {
 	return slices.Clone(s.deleted)
 }
 
+// Patched returns the paths that were patched, each with its patch. The objects stay as they are.
+func (s *Server) Patched() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.patched)
+}
+
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
@@ -90,7 +99,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"})
 		return
 	}
-	if o, is := s.objects[r.URL.Path]; is {
+	o, is := s.objects[r.URL.Path]
+	if r.Method == http.MethodPatch && is {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(err)
+		}
+		s.patched = append(s.patched, r.URL.Path+" "+string(text))
+	}
+	if is {
 		answer(w, http.StatusOK, o)
 		return
 	}

@@ -1,0 +1,51 @@
+package migrate
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/operator"
+	"github.com/enipool/enipool/plugins/enipoolctl/cluster/clustertest"
+)
+
+// Objects are released once nobody leads and no operator called last; others keep what others wait for.
+func TestObjectsWaitForNoOperatorThatIsGone(t *testing.T) {
+	s := clustertest.Start(t)
+	withdraw := func(args ...string) (int, string) {
+		code, out, errs := run(append([]string{"migrate", "withdraw", "--kubeconfig", s.Kubeconfig}, args...)...)
+		return code, out + errs
+	}
+	object := func(name string, mode crd.Mode) {
+		n := network(crd.Self, mode)
+		n.Name, n.ResourceVersion, n.Finalizers = name, "7", []string{operator.Finalizer, "other.io/keep"}
+		s.Put(networks+name, n)
+	}
+	object("n1", crd.Self)
+	object("n2", crd.Leaving)
+
+	s.Put(leases, lease(0))
+	if code, text := withdraw(); code != 2 || !strings.Contains(text, "n9_abc leads; take the operators off first") || len(s.Patched()) > 0 {
+		t.Errorf("while one leads: exit %d, %s", code, text)
+	}
+	s.Put(leases, lease(time.Hour))
+	if code, text := withdraw(); code != 2 || !strings.Contains(text, "called the cloud last for n2") || len(s.Patched()) > 0 {
+		t.Errorf("a node is not given back: exit %d, %s", code, text)
+	}
+	object("n2", crd.Self)
+	if code, text := withdraw("--dry-run"); code != 0 || !strings.Contains(text, "2 of 2") || len(s.Patched()) > 0 {
+		t.Errorf("a dry run: exit %d, %s", code, text)
+	}
+	object("n2", crd.Operator)
+	if code, text := withdraw("--force"); code != 0 || !strings.Contains(text, "2 of 2 NodeNetworks wait for no operator any more") {
+		t.Errorf("by force: exit %d, %s", code, text)
+	}
+	patched := s.Patched()
+	slices.Sort(patched)
+	want := `{"metadata":{"finalizers":["other.io/keep"],"resourceVersion":"7"}}`
+	if !slices.Equal(patched, []string{networks + "n1 " + want, networks + "n2 " + want}) {
+		t.Errorf("patched: %v", patched)
+	}
+}

@@ -1,0 +1,32 @@
+package fleet
+
+import "testing"
+
+// Rules of the protocol that the world can switch off are needed, and these schedules would show that one is broken: with it switched off one of
+// the first of them finds an address that a pod uses, or may get, and that its node does not have, or that two pods have.
+func TestARuleThatIsSwitchedOffIsFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("what is switched off is found without the race detector")
+	}
+	for name, off := range map[string]func(*world){
+		"writes carry the version that they were decided from":       func(w *world) { w.store.blind = true },
+		"what may still take effect keeps its address in quarantine": func(w *world) { w.lease.Fence = timeout + w.lease.Settle },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := uint64(1); seed <= mostSeeds; seed++ {
+				bad, _ := run(t, seed, 4, stepsPerSeed, func(w *world) {
+					w.hasty = true
+					off(w)
+				})
+				if len(bad) > 0 {
+					t.Logf("seed %d: %s", seed, bad[0])
+					return
+				}
+			}
+			t.Errorf("%d schedules do not find it", mostSeeds)
+		})
+	}
+}
+
+// mostSeeds is how many schedules may miss that a rule is switched off: one in ten finds it.
+const mostSeeds = 100
