@@ -61,8 +61,8 @@ func (t *term) noteAnswer(node *member, sent, written *crd.NodeNetwork, now orde
 	if node.answered = answerTo(sent.Status, written.Status); node.answered == nil {
 		return
 	}
-	lacking := lackingFields(content(sent.Status), content(written.Status))
-	t.tellKinds(Notice{Kind: "NodeNetwork", Name: written.Name, UID: string(written.UID)}, lacking)
+	unkept := lackingFields(content(sent.Status), content(written.Status))
+	t.tellKinds(Notice{Kind: "NodeNetwork", Name: written.Name, UID: string(written.UID)}, unkept)
 	if node.answered.isLike(before) {
 		node.pause = min(max(2*node.repeated, apart), longestPause)
 		node.barred = now.Mono + node.pause
@@ -71,18 +71,18 @@ func (t *term) noteAnswer(node *member, sent, written *crd.NodeNetwork, now orde
 }
 
 // tellKinds tells people that the installed kinds lack fields: once of each, whichever object shows it first.
-func (o *Operator) tellKinds(notice Notice, lacking []string) {
-	lacking = slices.DeleteFunc(lacking, func(field string) bool { return o.toldKinds[notice.Kind+field] })
-	if len(lacking) == 0 {
+func (o *Operator) tellKinds(notice Notice, unkept []string) {
+	unkept = slices.DeleteFunc(unkept, func(field string) bool { return o.toldKinds[notice.Kind+field] })
+	if len(unkept) == 0 {
 		return
 	}
 	if o.toldKinds == nil {
 		o.toldKinds = map[string]bool{}
 	}
-	for _, field := range lacking {
+	for _, field := range unkept {
 		o.toldKinds[notice.Kind+field] = true
 	}
-	fields := strings.Join(lacking, ", ")
+	fields := strings.Join(unkept, ", ")
 	o.o.Log.Warn("the API server does not keep what is written: the kinds are older than this operator: apply conf/kubernetes/crds", "kind", notice.Kind, "object", notice.Name, "fields of its status", fields)
 	notice.Warning, notice.Reason = true, "KindsOutdated"
 	notice.Message = fmt.Sprintf("the kinds are older than this operator, and its status lacks %s: apply conf/kubernetes/crds", fields)
