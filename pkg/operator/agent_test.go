@@ -25,26 +25,25 @@ type agent struct {
 	name string
 	conf pool.Config
 
-	mu       sync.Mutex
-	seen     *crd.NodeNetwork
-	state    *ipam.State
-	head     int64
-	boot     string
-	pods     int // that are to run
-	started  int // so far
-	mode     crd.Mode
-	spare    int
-	handover *crd.Handover
-	since    *metav1.Time
-	filled   time.Duration // when nothing waited first
-	writes   int
-	ended    bool
-	idle     int32
-	without  int           // slots that it was asked to do without
-	told     time.Duration // when the object said how many last
-	untold   bool          // the store was put back, and it has not written since
-
-	remembers bool // the highest revision over the end of an object, as pkg/agent does: its memory knows of no UID
+	mu        sync.Mutex
+	seen      *crd.NodeNetwork
+	state     *ipam.State
+	head      int64
+	boot      string
+	pods      int // that are to run
+	started   int // so far
+	mode      crd.Mode
+	spare     int
+	handover  *crd.Handover
+	since     *metav1.Time
+	filled    time.Duration // when nothing waited first
+	writes    int
+	ended     bool
+	idle      int32
+	without   int           // slots that it was asked to do without
+	told      time.Duration // when the object said how many last
+	untold    bool          // the store was put back, and it has not written since
+	remembers bool          // as the real one does: the revision that it has seen outlives the object
 }
 
 func newAgent(w *world, name string, conf pool.Config) *agent {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -18,6 +19,10 @@ import (
 
 // beginJob makes the call that a granted place in the queue is for, as the node is now.
 func (t *term) beginJob(granted *ticket) {
+	if name, is := strings.CutPrefix(granted.Node, upkeepOf); is {
+		t.beginUpkeep(name, granted)
+		return
+	}
 	name := granted.Node
 	node := t.members[name]
 	if node == nil || node.network == nil || node.writing || node.left || len(node.deeds) > 0 {
@@ -73,7 +78,7 @@ func (t *term) newJob(node *member, view order.View, p planned, granted *ticket,
 // while another could have as much. It returns false if there is nothing for the node.
 func (t *term) shareRoom(node *member, step *pool.Step, now time.Duration) bool {
 	s := t.subnets[step.Subnet]
-	if s == nil || s.place.ID == "" || node.wants[step.Subnet] == 0 || node.view.Spec.Waiting == 0 {
+	if s == nil || !s.isDescribed() || node.wants[step.Subnet] == 0 || node.view.Spec.Waiting == 0 {
 		return true
 	}
 	// What is under way to one of them is part of what is shared, or it would be served twice.

@@ -24,7 +24,7 @@ func (t *term) hasEnded() bool {
 			return false
 		}
 	}
-	return len(t.running) == 0
+	return len(t.running) == 0 && !t.drifts.isAnyUnder()
 }
 
 // isOpen tells whether something is still to be written of a node.

@@ -47,9 +47,10 @@ type succession struct {
 
 // object is the newest copy of the node's object.
 type object struct {
-	network *crd.NodeNetwork // nil if there is none
-	view    order.View       // of it
-	wrong   error            // why there is no view
+	network  *crd.NodeNetwork // nil if there is none
+	view     order.View       // of it
+	wrong    error            // why there is no view
+	answered *answered        // what the API server has not kept of the last write, nil if it has kept all
 }
 
 // shares are what a node has to do with others of its subnets.
@@ -64,15 +65,16 @@ type shares struct {
 
 // times are of what a node does.
 type times struct {
-	wrote  time.Duration // when the last write ended
-	barred time.Duration // until when none is tried: the last ones failed
-	pause  time.Duration // for how long that was
-	joined time.Duration // since when it is seen Joining
-	short  time.Duration // since when it has less than it asks for, 0 if it has not
-	owing  time.Duration // since when it has something to release, 0 if it has not
-	due    time.Duration // when to look at it again although nothing changed, 0: not before something does
-	waits  waitingSince
-	bare   time.Duration // since when its Node lacks its provider ID or its zone, 0 if it has both
+	wrote    time.Duration // when the last write ended
+	barred   time.Duration // until when none is tried: the last ones failed
+	pause    time.Duration // for how long that was
+	repeated time.Duration // the pause before the last write, where the API server keeps less than is sent
+	joined   time.Duration // since when it is seen Joining
+	short    time.Duration // since when it has less than it asks for, 0 if it has not
+	owing    time.Duration // since when it has something to release, 0 if it has not
+	due      time.Duration // when to look at it again although nothing changed, 0: not before something does
+	waits    waitingSince
+	bare     time.Duration // since when its Node lacks its provider ID or its zone, 0 if it has both
 }
 
 // waitingSince is since when pods wait, once by the agent's clock and once by this process's.

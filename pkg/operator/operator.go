@@ -49,6 +49,8 @@ type Operator struct {
 	turned time.Time       // when the loop turned last, zero while it does not run
 	oldest time.Time       // when the first of the calls under way has to have ended
 	ended  <-chan struct{} // closed with the term, nil while there is none
+
+	toldKinds map[string]bool // fields that the installed kinds lack, of which people were told. Only the loop of a term touches it
 }
 
 // New returns an operator, or what is wrong with its options.

@@ -58,13 +58,13 @@ func (t *term) reconcile(name string) {
 		}
 		return
 	}
-	if next.changed {
+	if next.changed && !node.answered.covers(node.network.Status, next.network.Status) {
 		t.o.Gate.setFresh(name, nil)
 		if node.barred > now.Mono {
 			node.due = node.barred
 			return
 		}
-		if wait := node.wrote + apart - now.Mono; !next.urgent && node.wrote > 0 && wait > 0 {
+		if wait := node.wrote + apart - now.Mono; (!next.urgent || node.answered != nil) && node.wrote > 0 && wait > 0 {
 			node.due = node.wrote + apart
 			return
 		}
@@ -218,6 +218,7 @@ func (t *term) bar(node *member, of *crd.NodeNetwork, now order.Moment, err erro
 func (t *term) keep(node *member, next decision, done int, written *crd.NodeNetwork, now order.Moment) {
 	node.wrote, node.barred, node.pause, node.said = max(now.Mono, 1), 0, 0, ""
 	node.term, node.deeds, node.before = next.term, node.deeds[done:], nil
+	t.noteAnswer(node, next.network, written, now)
 	t.tellPeople(nodeNotices(written, next.before)...)
 	t.takeNetwork(written)
 }

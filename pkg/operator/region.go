@@ -15,6 +15,20 @@ import (
 	"github.com/enipool/enipool/pkg/order"
 )
 
+// zoneNamer is a Region whose cloud has several names for a zone.
+type zoneNamer interface {
+	// ZoneName returns the one that Subnets has.
+	ZoneName(name string) string
+}
+
+// zoneName returns the name that the subnets of a zone have: all that the term compares has that one.
+func (o *Operator) zoneName(zone string) string {
+	if r, can := o.o.Region.(zoneNamer); can {
+		return r.ZoneName(zone)
+	}
+	return zone
+}
+
 // noteLimits keeps when the first of the calls under way has to have ended.
 func (t *term) noteLimits() {
 	var first time.Time
@@ -192,6 +206,7 @@ func (t *term) looked(s seen, members map[string]*member) {
 		t.o.Meter.Described(now.Mono - s.began.Mono)
 		t.leaveToOthers(s.began.Mono)
 		t.takePlaces(s)
+		t.findDrifts(now)
 		for name, node := range t.members {
 			if !node.calm { // what subnets have left may be what it waits for
 				t.dirty[name] = true

@@ -35,7 +35,12 @@ type store struct {
 	overtake func(name string)       // is called before a status write that would succeed
 	deny     func(name string) error // why a status write is refused, nil if it is not
 	written  func(*crd.NodeNetwork)
-	wrong    []string // what no write may do
+	refuses  func(*crd.Subnet) error      // why a Subnet is neither made nor written, nil if it is
+	prunes   func(*crd.NodeNetworkStatus) // takes away what the installed schema lacks, if it is there
+	prunesOf func(*crd.SubnetStatus)      // the same of Subnets
+	answers  time.Duration                // how long a write takes
+	told     int                          // writes of Subnets
+	wrong    []string                     // what no write may do
 }
 
 type watch struct {
@@ -156,6 +161,7 @@ func (s *store) keep(n *crd.NodeNetwork) *crd.NodeNetwork {
 
 // WriteNode implements operator.Objects.
 func (s *store) WriteNode(ctx context.Context, n *crd.NodeNetwork) (*crd.NodeNetwork, error) {
+	time.Sleep(s.answers)
 	s.mu.Lock()
 	overtake, deny := s.overtake, s.deny
 	s.mu.Unlock()
@@ -195,7 +201,13 @@ func (s *store) WriteNode(ctx context.Context, n *crd.NodeNetwork) (*crd.NodeNet
 	}
 	next := old.DeepCopy()
 	next.Status = n.DeepCopy().Status
+	if s.prunes != nil {
+		s.prunes(&next.Status)
+	}
 	s.writes[n.Name]++
+	if reflect.DeepEqual(old.Status, next.Status) { // the API server writes nothing then
+		return old.DeepCopy(), nil
+	}
 	written := s.keep(next)
 	if s.written != nil {
 		s.written(next)
@@ -241,11 +253,19 @@ func (s *store) CreateSubnet(_ context.Context, n *crd.Subnet) (*crd.Subnet, err
 	case s.subnets[n.Name] != nil:
 		return nil, operator.ErrConflict
 	}
-	return s.keepSubnet(n.DeepCopy()), nil
+	if s.refuses != nil {
+		if err := s.refuses(n); err != nil {
+			return nil, err
+		}
+	}
+	made := n.DeepCopy()
+	made.UID = types.UID("uid-" + n.Name + "-" + s.next())
+	return s.keepSubnet(made), nil
 }
 
 // WriteSubnet implements operator.Objects.
 func (s *store) WriteSubnet(_ context.Context, n *crd.Subnet) (*crd.Subnet, error) {
+	time.Sleep(s.answers)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.subnets[n.Name]
@@ -254,6 +274,13 @@ func (s *store) WriteSubnet(_ context.Context, n *crd.Subnet) (*crd.Subnet, erro
 	}
 	next := old.DeepCopy()
 	next.Status = n.DeepCopy().Status
+	s.told++
+	if s.prunesOf != nil {
+		s.prunesOf(&next.Status)
+	}
+	if reflect.DeepEqual(old.Status, next.Status) {
+		return old.DeepCopy(), nil
+	}
 	return s.keepSubnet(next), nil
 }
 
@@ -303,6 +330,15 @@ func (s *store) forgetNode(name string) {
 	s.tell("", operator.Event{Node: &n, Deleted: true})
 }
 
+// removeSubnet deletes a Subnet, as somebody does who prunes what no repository has.
+func (s *store) removeSubnet(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.subnets[name]
+	delete(s.subnets, name)
+	s.tell("", operator.Event{Subnet: old.DeepCopy(), Deleted: true})
+}
+
 // changeNode lets a Node say something else.
 func (s *store) changeNode(name string, to func(*operator.Node)) {
 	s.mu.Lock()
@@ -311,6 +347,13 @@ func (s *store) changeNode(name string, to func(*operator.Node)) {
 	to(&n)
 	s.nodes[name] = n
 	s.tell("", operator.Event{Node: &n})
+}
+
+// writesOf returns how often a node's status was written.
+func (s *store) writesOf(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writes[name]
 }
 
 // forgetSubnets deletes the objects of all subnets.

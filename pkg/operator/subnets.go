@@ -2,7 +2,6 @@ package operator
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -24,13 +23,9 @@ type subnet struct {
 	moves   []*move
 	sums    *moved // of the moves that count, nil after a change
 	emptied
-	kept     kept          // ranges that are reserved in the cloud
-	wrote    bool          // a write is under way, or the last was refused: until the next describe
-	remakeAt time.Duration // when the object is made again that somebody has deleted, 0: with the next describe
+	kept kept // ranges that are reserved in the cloud
+	toldSubnet
 }
-
-// remakeAfter is how long an object of a subnet is gone before it is made again: who replaces one by another comes first.
-const remakeAfter = 30 * time.Second
 
 // move is what a call takes of a subnet's addresses, or gives it back: below zero.
 type move struct {
@@ -86,12 +81,6 @@ func (s *subnet) wasEmpty() bool { return s.emptied.at > 0 && s.emptied.at >= s.
 
 // isDescribed tells whether the cloud shows the subnet. Once may be a lagging answer.
 func (s *subnet) isDescribed() bool { return s.place.ID != "" && s.lacking < 2 }
-
-// forgetMoves drops what the last describe has in its numbers.
-func (s *subnet) forgetMoves() {
-	s.sums = nil
-	s.moves = slices.DeleteFunc(s.moves, func(m *move) bool { return m.ended > 0 && m.ended < s.began })
-}
 
 // takes notes that a call is to take addresses.
 func (s *subnet) takes(count int) *move {

@@ -42,9 +42,11 @@ func (t *term) takeEvent(change Event) {
 		delete(t.nodes, change.Node.Name)
 		t.dropGuest(change.Node.Name)
 	case change.Node != nil:
+		is := *change.Node
+		is.Zone = t.zoneName(is.Zone)
 		// Most of what a Node tells is how it is doing.
-		if before, known := t.nodes[change.Node.Name]; !known || !before.isSame(*change.Node) {
-			t.nodes[change.Node.Name] = *change.Node
+		if before, known := t.nodes[is.Name]; !known || !before.isSame(is) {
+			t.nodes[is.Name] = is
 			t.takeNode(change.Node.Name)
 		}
 	case change.Subnet != nil:
@@ -97,7 +99,7 @@ func (t *term) takeNetwork(copied *crd.NodeNetwork) {
 func (t *term) nodeFor(n *crd.NodeNetwork) Node {
 	node, known := t.nodes[n.Name]
 	if !known && n.DeletionTimestamp != nil {
-		node.Instance, node.Type, node.Zone = n.Status.Instance, n.Status.InstanceType, n.Status.Zone
+		node.Instance, node.Type, node.Zone = n.Status.Instance, n.Status.InstanceType, t.zoneName(n.Status.Zone)
 	}
 	node.Name = n.Name
 	return node

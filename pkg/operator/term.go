@@ -45,6 +45,7 @@ type looks struct {
 	some   misses        // of describes of some nodes
 	last   error         // of the last one, nil if it succeeded
 	failed *pool.Cause   // why they fail, once that is told
+	drifts drifts        // what they have shown of ENIs that are not as they are to be
 	others others        // nodes that call the cloud themselves
 }
 
@@ -155,14 +156,12 @@ const (
 
 // scan begins what is due for all members together, and returns how long until something is due.
 func (t *term) scan(now time.Duration) time.Duration {
-	wait := patience
 	for _, s := range t.subnets {
 		s.emptied.is = s.emptied.is && now < s.emptied.until
-		wait = min(wait, t.remake(s, now))
 	}
-	wait = min(wait, t.describeMembers(now), t.readOlder(now), t.sweep(now), t.reserve(now), t.askLeavers(now))
+	wait := min(t.describeMembers(now), t.readOlder(now), t.sweep(now), t.reserve(now), t.askLeavers(now))
 	if at, _, is := t.due.next(); is {
 		wait = min(wait, max(0, at-now))
 	}
-	return wait
+	return min(wait, t.tellSubnets(now))
 }

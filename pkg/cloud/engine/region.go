@@ -169,9 +169,17 @@ func (r *Region) Subnets(ctx context.Context) (list []cloud.Place, err error) {
 		if s.Wrong != "" || s.VPC != "" && filter.VPC != "" && s.VPC != filter.VPC {
 			continue
 		}
-		list = append(list, cloud.Place{Subnet: r.self.publicSubnet(s, s.Ready && !r.t.OneNIC), VPC: cmp.Or(s.VPC, filter.VPC), Zone: s.Zone})
+		list = append(list, cloud.Place{Subnet: r.self.publicSubnet(s, s.Ready && !r.t.OneNIC), VPC: cmp.Or(s.VPC, filter.VPC), Zone: r.ZoneName(s.Zone)})
 	}
 	return list, nil
+}
+
+// ZoneName returns the one name that Subnets has for a zone of which a cloud has several: a Node's label may have another one.
+func (r *Region) ZoneName(name string) string {
+	if r.t.Zone == nil || name == "" {
+		return name
+	}
+	return r.t.Zone(name)
 }
 
 // homeSubnets returns the subnets of the nodes' primary ENIs, as far as they were described.

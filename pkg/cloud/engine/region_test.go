@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -550,5 +551,17 @@ func TestNodesOfATypeThatIsKnownDoNotAskForIt(t *testing.T) {
 	}
 	if own, err := early.Limits(t.Context()); err != nil || own != limits["small"] {
 		t.Errorf("the node's own limits are %+v, %v; those of its type %+v", own, err, limits["small"])
+	}
+}
+
+// A zone has one name, whichever of them the cloud says of a subnet.
+func TestSubnetsHaveTheOneNameOfAZone(t *testing.T) {
+	w := newWorld(t, sim.LikeBCE(), sim.Options{Region: "cn-bj-"}, engine.Options{Subnets: []string{"a"}})
+	w.traits.Zone = func(name string) string { return name[strings.LastIndexAny(name, "-e")+1:] }
+	r := engine.NewRegion(w.Driver("i-1", w.traits), w.o)
+	list, err := r.Subnets(t.Context())
+	must(t, err)
+	if len(list) == 0 || list[0].Zone != r.ZoneName(list[0].Zone) || r.ZoneName("zonea") != r.ZoneName("cn-bj-a") || list[0].Zone != "a" {
+		t.Errorf("%+v", list)
 	}
 }

@@ -19,18 +19,11 @@ func (n *Node) Upkeep(ctx context.Context) (changed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	want := sortedSet(n.o.SecurityGroups)
-	if len(want) == 0 {
-		want = sortedSet(home.groups)
-	}
+	want := n.wantedGroups(home)
 	var errs []error
 	for _, on := range n.ownAttached() {
-		grouped, err := n.keepGroups(ctx, on, want)
-		bound := false
-		if err == nil {
-			bound, err = n.keepBound(ctx, on)
-		}
-		if grouped || bound {
+		done, err := n.keepENI(ctx, on, want)
+		if done {
 			changed = append(changed, on.ID)
 		}
 		switch {
@@ -44,10 +37,80 @@ func (n *Node) Upkeep(ctx context.Context) (changed []string, err error) {
 	return changed, errors.Join(errs...)
 }
 
-// keepGroups sets the ENI's security groups if they differ. An ENI that is shown without any is
+// wantedGroups returns the security groups that the node's ENIs are to have.
+func (n *Node) wantedGroups(h home) []string {
+	if want := sortedSet(n.o.SecurityGroups); len(want) > 0 {
+		return want
+	}
+	return sortedSet(h.groups)
+}
+
+// keepENI corrects one ENI.
+func (n *Node) keepENI(ctx context.Context, on nic, want []string) (changed bool, err error) {
+	grouped, err := n.keepGroups(ctx, on, want)
+	if err != nil {
+		return grouped, err
+	}
+	bound, err := n.keepBound(ctx, on)
+	return grouped || bound, err
+}
+
+// OutOfStep returns the ENIs of an instance that Upkeep would change, by what describes have shown, each with the method of the driver
+// that comes first. It makes no call.
+func (r *Region) OutOfStep(instance string) map[string]string {
+	n, err := r.nodeOf(instance)
+	if err != nil {
+		return nil
+	}
+	h := n.seenHome()
+	if h.primary == "" {
+		return nil
+	}
+	var list map[string]string
+	for _, on := range n.ownAttached() {
+		first := ""
+		switch {
+		case hasOtherGroups(on, n.wantedGroups(h)):
+			first = "SetGroups"
+		case n.mayOutlive(on):
+			first = "Bind"
+		default:
+			continue
+		}
+		if list == nil {
+			list = map[string]string{}
+		}
+		list[on.ID] = first
+	}
+	return list
+}
+
+// Upkeep is Node.Upkeep for one ENI of an instance. One that is the node's no more is left as it is.
+func (r *Region) Upkeep(ctx context.Context, instance, id string) (err error) {
+	defer nameError(&err, "Upkeep", id)
+	n, err := r.nodeOf(instance)
+	if err != nil {
+		return err
+	}
+	own := n.ownAttached()
+	if at := slices.IndexFunc(own, func(on nic) bool { return on.ID == id }); at >= 0 {
+		_, err = n.keepENI(ctx, own[at], n.wantedGroups(n.seenHome()))
+	}
+	if driver.Reason(err) == cloud.NoSuchInterface {
+		return nil // it has just been deleted
+	}
+	return err
+}
+
+// hasOtherGroups tells whether the ENI's security groups differ. An ENI that is shown without any is
 // left as it is: the cloud has no groups, or does not tell them.
+func hasOtherGroups(on nic, want []string) bool {
+	return len(want) > 0 && len(on.raw.Groups) > 0 && !slices.Equal(sortedSet(on.raw.Groups), want)
+}
+
+// keepGroups sets the ENI's security groups if they differ.
 func (n *Node) keepGroups(ctx context.Context, on nic, want []string) (changed bool, err error) {
-	if len(want) == 0 || len(on.raw.Groups) == 0 || slices.Equal(sortedSet(on.raw.Groups), want) {
+	if !hasOtherGroups(on, want) {
 		return false, nil
 	}
 	if err := n.d.SetGroups(ctx, on.ID, want, n.o.Token()); err != nil {
@@ -57,13 +120,18 @@ func (n *Node) keepGroups(ctx context.Context, on nic, want []string) (changed b
 	return true, nil
 }
 
-// keepBound binds an ENI that a person has attached again to the end of its instance. Each attachment
-// is bound only once, because some emulators never show that it is.
-func (n *Node) keepBound(ctx context.Context, on nic) (changed bool, err error) {
+// mayOutlive tells whether an ENI may outlive its instance, and no call has bound this attachment. Each is bound only once, because
+// some emulators never show that it is.
+func (n *Node) mayOutlive(on nic) bool {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	before, known := n.memory.bound[on.ID]
-	n.mu.Unlock()
-	if !n.t.Binds || !on.raw.Outlives || known && before == on.raw.Attachment {
+	return n.t.Binds && on.raw.Outlives && (!known || before != on.raw.Attachment)
+}
+
+// keepBound binds an ENI that a person has attached again to the end of its instance.
+func (n *Node) keepBound(ctx context.Context, on nic) (changed bool, err error) {
+	if !n.mayOutlive(on) {
 		return false, nil
 	}
 	err = n.d.Bind(ctx, on.ID, on.raw.Attachment)

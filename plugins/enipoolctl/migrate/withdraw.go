@@ -66,8 +66,8 @@ func (w withdrawal) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if left := operated(all); len(left) > 0 && !w.force {
-		return fmt.Errorf("an operator called the cloud last for %s; start it again and give the calls back (`enipoolctl migrate node NAME --to self`), or use --force if these nodes are gone for good", some(left))
+	if left := findOperated(all); len(left) > 0 && !w.force {
+		return fmt.Errorf("an operator called the cloud last for %s; start it again and give the calls back (`enipoolctl migrate node NAME --to self`), or use --force if these nodes are gone for good", listFew(left))
 	}
 	done := 0
 	for i := range all {
@@ -89,16 +89,16 @@ func (w withdrawal) run(ctx context.Context) error {
 	return nil
 }
 
-// some names a few of many.
-func some(names []string) string {
+// listFew names a few of many.
+func listFew(names []string) string {
 	if len(names) <= 5 {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more nodes", strings.Join(names[:5], ", "), len(names)-5)
 }
 
-// operated are the nodes for which an operator calls the cloud, or called it last.
-func operated(all []crd.NodeNetwork) (names []string) {
+// findOperated returns the nodes for which an operator calls the cloud, or called it last.
+func findOperated(all []crd.NodeNetwork) (names []string) {
 	for i := range all {
 		if m := all[i].Status.Mode; m != "" && m != crd.Self {
 			names = append(names, all[i].Name)
