@@ -196,18 +196,6 @@ func (n *node) tryAgain() {
 	n.serve()
 }
 
-// lacking returns how many pods have no address.
-func (n *node) lacking() (count int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, p := range n.pods {
-		if !p.addr.IsValid() {
-			count++
-		}
-	}
-	return count
-}
-
 func (l *life) wakeUp() {
 	select {
 	case l.woken <- struct{}{}:

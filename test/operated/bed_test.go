@@ -117,11 +117,14 @@ func (b *bed) run(name, program, conf string, in lab.Do) *lab.Process {
 	p, err := lab.Start(cmd, in)
 	b.must(err)
 	b.Cleanup(func() {
-		if p.Alive() {
-			p.Stop(30 * time.Second)
+		state := "was alive"
+		if !p.Alive() {
+			state = p.Cmd.ProcessState.String()
+		} else if !p.Stop(30 * time.Second) {
+			state = "did not end"
 		}
 		if b.Failed() {
-			b.Logf("%s said:\n%s", name, b.said(name))
+			b.Logf("%s (%s) said:\n%s", name, state, b.said(name))
 		}
 	})
 	return p
