@@ -48,7 +48,7 @@ func (p *Plugin) Add(ctx context.Context, request Request, emit func(*current.Re
 		}
 	}()
 	if err := p.addExtras(ctx, kernel, request, settings, lease); err != nil {
-		return err
+		return p.tellAgentAway(err)
 	}
 	p.Log.Info("add", "pod", request.Owner.PodName(), "key", request.Owner.Key.String(), "address", lease.Addresses[0].Addr,
 		"eni", lease.Interface.ID, "kind", request.Owner.Kind.String(), "took", time.Since(began).Round(10*time.Microsecond))

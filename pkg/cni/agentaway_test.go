@@ -59,3 +59,13 @@ func TestOnlyWhatAnAgentCuresNamesIt(t *testing.T) {
 		t.Errorf("with an agent: %v", got)
 	}
 }
+
+// Host ports need what an agent puts into the packet filter: the pod gets none, and who reads the error learns that none runs.
+func TestAnAddWithHostPortsSaysThatNoAgentRuns(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	ns := nettest.NewNetns(t, "ports")
+	_, err := l.add("ports", ns.Path, strings.Replace(plain, "{", `{"runtimeConfig": {"portMappings": [{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]}, `, 1))
+	if err == nil || Error(err).Code != 11 || !strings.Contains(err.Error(), "the packet filter has no place for host ports") || !strings.Contains(err.Error(), "no agent runs on this node: start it") {
+		t.Errorf("%v", err)
+	}
+}

@@ -72,7 +72,7 @@ func nodeKeys(conf *Config) []keys.Key {
 		keys.Duration("resync", &conf.Resync, 100*time.Millisecond, time.Hour).Live(release1, "How often cloud, kernel and cache are compared completely and repaired."),
 		keys.Duration("settle", &conf.Settle, 0, 10*time.Minute).Live(release1, "How long the cloud may go on showing what was before a call: the consistency window."),
 		keys.Duration("orphanAge", &conf.OrphanAge, 0, 24*time.Hour).Live(release1, "How long the address of a sandbox that is provably gone waits for its DEL before the agent frees it."),
-		keys.Duration("leakAge", &conf.LeakAge, time.Second, 24*time.Hour).Live(release1, "How long an ENI of this node must be attached nowhere before it is deleted as leaked; at least settle plus cloud.timeout."),
+		keys.Duration("leakAge", &conf.LeakAge, time.Second, 24*time.Hour).Live(release1, "How long an ENI of this node must be attached nowhere before it is deleted as leaked; at least settle plus cloud.timeout. ENIs of nodes that are gone (cloud.cluster) go by the value at the start of the agent."),
 		keys.Listen("listen", &conf.Listen).
 			Restart(release1, "Where /metrics, /healthz and /readyz are served; \"\" for nowhere."),
 		keys.Flag("profile", &conf.Profile).Restart(release1, "Whether pprof is served there too."),
