@@ -30,7 +30,8 @@ and no address is touched.
   2. kubectl delete -k of what the operator was installed with.
   3. enipoolctl migrate withdraw
   4. kubectl delete -k conf/kubernetes/crds`,
-		Args: cobra.NoArgs,
+		Example: "  enipoolctl migrate withdraw --dry-run\n  enipoolctl migrate withdraw --force",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			k, err := reach.Reach()
 			if err != nil {
