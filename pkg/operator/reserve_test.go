@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -205,11 +206,14 @@ func TestRangesStayReserved(t *testing.T) {
 // Where others have reserved a part the subnet says so, and what is in their way no more is reserved.
 func TestWhatOthersHaveReservedBarsARange(t *testing.T) {
 	play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {
-		var told []operator.Notice
+		var mu sync.Mutex
+		var reasons []string
 		w.leadWith(ctx, func(o *operator.Options) {
 			o.Tell = func(n operator.Notice) {
+				mu.Lock()
+				defer mu.Unlock()
 				if n.Kind == "Subnet" {
-					told = append(told, n)
+					reasons = append(reasons, n.Reason)
 				}
 			}
 		})
@@ -228,10 +232,8 @@ func TestWhatOthersHaveReservedBarsARange(t *testing.T) {
 		w.store.name("a", "10.0.1.0/24")
 		w.untilItSays("True Reserved 10.0.1.0/24")
 		time.Sleep(time.Second)
-		var reasons []string
-		for _, n := range told {
-			reasons = append(reasons, n.Reason)
-		}
+		mu.Lock()
+		defer mu.Unlock()
 		if got := strings.Join(reasons, " "); got != "NotReserved Reserved NotReserved Reserved" {
 			t.Errorf("people are told %s", got)
 		}

@@ -22,7 +22,7 @@ func TestASubnetWithoutItsTagStillServesItsENIs(t *testing.T) {
 			if untagged {
 				w.must(w.Update(func(tx *sim.Tx) error { return tx.Untag([]string{"a"}, map[string]*string{"pods": nil}) }))
 				time.Sleep(11 * time.Minute)
-				if state := w.store.subnets["a"].Status.State; state != "Missing" {
+				if state := w.store.subnet("a").Status.State; state != "Missing" {
 					t.Fatalf("the subnet is %s", state)
 				}
 			}
