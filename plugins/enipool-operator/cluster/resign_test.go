@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,6 +23,7 @@ import (
 // leases is a lease that somebody changes whenever it has been read, for some times.
 type leases struct {
 	coordinationclient.LeaseInterface
+	mu        sync.Mutex
 	lease     coordinationv1.Lease
 	conflicts int
 }
@@ -29,10 +31,14 @@ type leases struct {
 func (l *leases) Leases(string) coordinationclient.LeaseInterface { return l }
 
 func (l *leases) Get(context.Context, string, metav1.GetOptions) (*coordinationv1.Lease, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.lease.DeepCopy(), nil
 }
 
 func (l *leases) Update(_ context.Context, next *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.conflicts > 0 {
 		l.conflicts--
 		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, next.Name, context.DeadlineExceeded)
