@@ -87,6 +87,7 @@ func TestContractOfARegionWithTheOperatorsPolicy(t *testing.T) {
 	}
 	r := operatorRights(t, "blue", "aws")
 	giveBack(t, r)
+	giveOtherGroups(t, r)
 	note(r)
 	for _, s := range readPolicy(t, awsconf.OperatorPolicy).Statement {
 		for _, action := range s.Action {
@@ -106,6 +107,28 @@ func giveBack(t *testing.T, r *rights) {
 	must(t, err)
 	must(t, node.UnassignAddresses(t.Context(), made.ID, made.Addresses))
 	must(t, node.DeleteInterface(t.Context(), made.ID))
+}
+
+// giveOtherGroups has an operator whose configuration names other security groups give them to an ENI that is there.
+func giveOtherGroups(t *testing.T, r *rights) {
+	t.Helper()
+	s := newSite(t, kind{rights: r, tags: map[string]string{tagCluster: "blue"}})
+	s.AddGroup(sim.Group{ID: "sg-2", Name: "pods"})
+	o := engine.Options{Cluster: "blue", Subnets: []string{"subnet-a"}}
+	made, err := s.region(t, o).Node(cloud.Instance{ID: "i-2"}).CreateInterface(t.Context(), cloud.Create{Token: "t", Subnet: "subnet-a", V4: 1})
+	must(t, err)
+	o.SecurityGroups = []string{"sg-2"}
+	after := s.region(t, o)
+	after.Node(cloud.Instance{ID: "i-2"})
+	_, err = after.Look(t.Context(), []string{"i-2"})
+	must(t, err)
+	if out := after.OutOfStep("i-2"); out[made.ID] != "SetGroups" {
+		t.Errorf("out of step: %v", out)
+	}
+	must(t, after.Upkeep(t.Context(), "i-2", made.ID))
+	if out := after.OutOfStep("i-2"); len(out) != 0 {
+		t.Errorf("still out of step: %v", out)
+	}
 }
 
 // A leak of the cluster is found and deleted by the operator's policy, and a check finds nothing missing.
