@@ -100,70 +100,52 @@ func TestABackupIsPutBackUnderARunningLeader(t *testing.T) {
 	}
 }
 
-// Nothing but the spec has changed since the backup: what the agent has withdrawn since then serves pods, and is not accepted.
+// Nothing but the spec has changed since the backup: what the agent has withdrawn since then serves pods, and is not accepted. A leader that has
+// never seen what was there before waits until the agent has had the time to write.
 func TestWhatWasWithdrawnSinceABackupIsNotAccepted(t *testing.T) {
-	play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {
-		a := w.agents[0]
-		w.leadWith(ctx, nil)
-		w.begin(ctx)
-		a.set(20)
-		w.until(3*time.Minute, w.isQuiet)
-		w.store.mu.Lock()
-		w.store.deny = func(string) error { return errServer } // nothing is accepted
-		w.store.mu.Unlock()
-		a.set(4)
-		w.until(time.Minute, func() bool { return len(w.store.node(a.name).Spec.Release) > 0 })
-		b := w.store.save()
-		a.set(24)
-		w.until(time.Minute, func() bool { return len(w.store.node(a.name).Spec.Release) == 0 && len(a.used()) >= 20 })
-		pods := len(a.used())
-		w.store.mu.Lock()
-		w.store.deny = nil
-		w.store.mu.Unlock()
-		w.store.restore(b, true)
-		time.Sleep(2 * time.Second)
-		a.reads(ctx)
-		w.until(5*time.Minute, w.isQuiet)
-		if n := len(a.used()); n < pods {
-			t.Errorf("%d pods have addresses, %d had", n, pods)
-		}
-		if n := w.Calls()[sim.ActUnassign]; n != 0 {
-			t.Errorf("%d calls took what pods use", n)
-		}
-		w.check()
-	})
-}
-
-// The same under a leader that has never seen what was there before the backup was put back: it waits until the agent has had the time to write.
-func TestWhatWasWithdrawnSinceABackupIsNotAcceptedByTheNextLeader(t *testing.T) {
-	play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {
-		a := w.agents[0]
-		w.leadWith(ctx, nil)
-		w.begin(ctx)
-		a.set(20)
-		w.until(3*time.Minute, w.isQuiet)
-		w.store.mu.Lock()
-		w.store.deny = func(string) error { return errServer } // nothing is accepted
-		w.store.mu.Unlock()
-		a.set(4)
-		w.until(time.Minute, func() bool { return len(w.store.node(a.name).Spec.Release) > 0 })
-		b := w.store.save()
-		a.set(24)
-		w.until(time.Minute, func() bool { return len(w.store.node(a.name).Spec.Release) == 0 && len(a.used()) >= 20 })
-		w.lead.kill()
-		w.store.mu.Lock()
-		w.store.deny = nil
-		w.store.mu.Unlock()
-		w.store.restore(b, true)
-		w.leadWith(ctx, nil)
-		time.Sleep(2 * time.Second)
-		a.reads(ctx)
-		w.until(15*time.Minute, w.isQuiet)
-		if n := w.Calls()[sim.ActUnassign]; n != 0 {
-			t.Errorf("%d calls took what pods use", n)
-		}
-		w.check()
-	})
+	for name, another := range map[string]bool{"the same leader": false, "the next leader": true} {
+		t.Run(name, func(t *testing.T) {
+			play(t, setup{nodes: 1}, func(ctx context.Context, w *world) {
+				a := w.agents[0]
+				w.leadWith(ctx, nil)
+				w.begin(ctx)
+				a.set(20)
+				w.until(3*time.Minute, w.isQuiet)
+				accepts := func(is bool) {
+					w.store.mu.Lock()
+					defer w.store.mu.Unlock()
+					if w.store.deny = nil; !is {
+						w.store.deny = func(string) error { return errServer }
+					}
+				}
+				accepts(false)
+				a.set(4)
+				w.until(time.Minute, func() bool { return len(w.store.node(a.name).Spec.Release) > 0 })
+				b := w.store.save()
+				a.set(24)
+				w.until(time.Minute, func() bool { return len(w.store.node(a.name).Spec.Release) == 0 && len(a.used()) >= 20 })
+				pods := len(a.used())
+				if another {
+					w.lead.kill()
+				}
+				accepts(true)
+				w.store.restore(b, true)
+				if another {
+					w.leadWith(ctx, nil)
+				}
+				time.Sleep(2 * time.Second)
+				a.reads(ctx)
+				w.until(15*time.Minute, w.isQuiet)
+				if n := len(a.used()); n < pods {
+					t.Errorf("%d pods have addresses, %d had", n, pods)
+				}
+				if n := w.Calls()[sim.ActUnassign]; n != 0 {
+					t.Errorf("%d calls took what pods use", n)
+				}
+				w.check()
+			})
+		})
+	}
 }
 
 // A node got an ENI since the backup, and another node has addresses that it had then: the ENI, which a describe shows at once, makes nothing else

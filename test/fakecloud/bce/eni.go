@@ -1,7 +1,6 @@
 package bce
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -99,14 +98,8 @@ func find(tx *sim.Tx, id string) (sim.Interface, error) {
 }
 
 func listENI(e *Endpoint, r *request) (effect, error) {
-	vpc, size, err := r.param("vpcId"), e.o.MaxPage, error(nil)
-	if text := r.param("maxKeys"); text != "" {
-		n, badly := strconv.Atoi(text)
-		if badly != nil || n < 1 || n > 1000 {
-			err = invalid("maxKeys must be 1 to 1000")
-		}
-		size = min(size, n)
-	}
+	vpc := r.param("vpcId")
+	size, err := e.pageSize(r)
 	if vpc == "" {
 		err = invalid("vpcId is required")
 	}

@@ -2,7 +2,6 @@ package bce
 
 import (
 	"net/netip"
-	"strconv"
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
 )
@@ -53,14 +52,7 @@ func deleteReserve(_ *Endpoint, r *request) (effect, error) {
 }
 
 func listReserves(e *Endpoint, r *request) (effect, error) {
-	size, err := e.o.MaxPage, error(nil)
-	if text := r.param("maxKeys"); text != "" {
-		n, badly := strconv.Atoi(text)
-		if badly != nil || n < 1 || n > 1000 {
-			err = invalid("maxKeys must be 1 to 1000")
-		}
-		size = min(size, n)
-	}
+	size, err := e.pageSize(r)
 	return func(tx *sim.Tx) (any, error) {
 		var list []reserveBody
 		for _, s := range tx.Subnets() {

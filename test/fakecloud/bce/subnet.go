@@ -46,8 +46,9 @@ func showTags(tags map[string]string) []tagBody {
 	return list
 }
 
-func listSubnets(e *Endpoint, r *request) (effect, error) {
-	size, err := e.o.MaxPage, error(nil)
+// pageSize is how many a page has at most, by the request and by what the endpoint allows.
+func (e *Endpoint) pageSize(r *request) (size int, err error) {
+	size = e.o.MaxPage
 	if text := r.param("maxKeys"); text != "" {
 		n, badly := strconv.Atoi(text)
 		if badly != nil || n < 1 || n > 1000 {
@@ -55,6 +56,11 @@ func listSubnets(e *Endpoint, r *request) (effect, error) {
 		}
 		size = min(size, n)
 	}
+	return size, err
+}
+
+func listSubnets(e *Endpoint, r *request) (effect, error) {
+	size, err := e.pageSize(r)
 	return func(tx *sim.Tx) (any, error) {
 		var list []subnetBody
 		for _, s := range tx.Subnets() {
