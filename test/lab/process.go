@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -37,12 +38,15 @@ func StartFree(cmd *exec.Cmd, in Do) (*Process, error) {
 	go func() {
 		running := false
 		err := in(func() error {
+			// To the kernel the parent whose death kills is the thread. It waits, and is nobody else's
+			// until then: a goroutine that ends locked to its thread ends the thread.
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
 			if err := cmd.Start(); err != nil {
 				return err
 			}
 			running = true
 			started <- nil
-			// To the kernel the parent whose death kills is the thread, which therefore waits.
 			return cmd.Wait()
 		})
 		if !running {
