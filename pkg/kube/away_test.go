@@ -171,24 +171,6 @@ func TestTheLibrariesLogAStepLower(t *testing.T) {
 	}
 }
 
-func TestServersWithoutStreamedLists(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster()
-		c.old = true
-		c.put(pod("a", here))
-		c.put(pod("b", "other"))
-		n, _ := start(t, c, Options{})
-		expect(t, n, "a")
-		c.put(pod("c", here))
-		expect(t, n, "a", "c")
-		c.do(func() { c.cut(); c.floor = len(c.history) + 1 })
-		c.remove("pods/default/a")
-		c.put(pod("d", here))
-		time.Sleep(2 * time.Minute)
-		expect(t, n, "c", "d")
-	})
-}
-
 func TestNoTokenInLogsOrErrors(t *testing.T) {
 	const token = "eyJhbGciOi.secret"
 	synctest.Test(t, func(t *testing.T) {

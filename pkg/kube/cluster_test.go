@@ -40,7 +40,6 @@ type cluster struct {
 	status   int   // answered to everything, 0: none
 	forbid   string
 	kindless bool   // it has no kinds of enipool's own
-	old      bool   // knows no streamed lists
 	garbage  bool   // the next watch event is broken
 	twice    bool   // watches send each event twice
 	swapped  bool   // what watches send together about different objects they send in the opposite order
@@ -245,8 +244,7 @@ func (c *cluster) get(r *http.Request) *http.Response {
 	q := r.URL.Query()
 	kind, match := kindOf(r.URL.Path), filter(q.Get("fieldSelector"))
 	from, _ := strconv.Atoi(q.Get("resourceVersion"))
-	stream := q.Get("sendInitialEvents") == "true"
-	if stream && c.old {
+	if q.Has("sendInitialEvents") { // costs too much, see listedFirst
 		return c.failure(r, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil))
 	}
 	if from > c.served {
@@ -271,27 +269,13 @@ func (c *cluster) get(r *http.Request) *http.Response {
 	}
 	read, write := io.Pipe()
 	w := &watcher{cluster: c, out: write, kind: kind, match: match, next: from}
-	if stream {
-		w.next = upTo
-		for _, o := range c.at(upTo, kind, match) {
-			w.queue("ADDED", o)
-		}
-		w.queue("BOOKMARK", bookmark(kind, upTo))
-	} else if from < c.floor {
+	if from < c.floor {
 		gone := apierrors.NewResourceExpired("too old resource version").Status()
 		w.queue("ERROR", &gone)
 		w.over = true
 	}
 	go w.run(r.Context(), c.cuts)
 	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: read}
-}
-
-func bookmark(kind string, rv int) client.Object {
-	m := metav1.ObjectMeta{ResourceVersion: strconv.Itoa(rv), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}
-	if kind == "nodes" {
-		return &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: m}
-	}
-	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: m}
 }
 
 // watcher streams changes to one client.

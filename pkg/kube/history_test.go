@@ -27,7 +27,7 @@ type happening struct {
 // happenings are drawn by how often they come up here.
 var happenings = []string{
 	"create", "create", "create", "create", "bind", "bind", "run", "succeed", "fail", "terminate", "delete", "delete", "again", "gap", "gap",
-	"cut", "cut", "compact", "down", "up", "up", "overload", "lag", "follow", "follow", "garbage", "old", "twice", "swapped", "wait", "wait", "wait",
+	"cut", "cut", "compact", "down", "up", "up", "overload", "lag", "follow", "follow", "garbage", "twice", "swapped", "wait", "wait", "wait",
 }
 
 func drawHistory(t *rapid.T) []happening {
@@ -116,8 +116,6 @@ func (c *cluster) disturb(h happening) {
 		c.show(min(len(c.history), c.served+h.N%5))
 	case "garbage":
 		c.garbage = true
-	case "old":
-		c.old = !c.old
 	case "twice":
 		c.twice = !c.twice
 	case "swapped":

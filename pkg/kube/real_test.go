@@ -146,18 +146,6 @@ func (c *control) agent(t *testing.T, name string, may []right) *rest.Config {
 	return user.Config()
 }
 
-// noStreams makes a server look like an old one that does not stream lists.
-type noStreams struct{ http.RoundTripper }
-
-func (n noStreams) RoundTrip(r *http.Request) (*http.Response, error) {
-	if q := r.URL.Query(); q.Has("sendInitialEvents") {
-		r = r.Clone(r.Context())
-		q.Set("resourceVersionMatch", "NoSuchMatch")
-		r.URL.RawQuery = q.Encode()
-	}
-	return n.RoundTripper.RoundTrip(r)
-}
-
 func runReal(t *testing.T, config *rest.Config, node string, log *slog.Logger) *Node {
 	t.Helper()
 	n, err := New(Options{Node: node, Config: config, Log: log, Taint: true})
@@ -212,22 +200,14 @@ func TestWithARealAPIServer(t *testing.T) {
 	c := startControl(t)
 
 	t.Run("its rights suffice", func(t *testing.T) {
-		for _, old := range []bool{false, true} {
-			name := fmt.Sprintf("rights-%t", old)
-			config := c.agent(t, name, rights)
-			if old {
-				config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return noStreams{rt} })
-			}
-			if log := c.exercise(t, config, name, right{}); log != "" {
-				t.Errorf("a server that is old: %t:\n%s", old, log)
-			}
+		if log := c.exercise(t, c.agent(t, "rights", rights), "rights", right{}); log != "" {
+			t.Error(log)
 		}
 	})
 	t.Run("each of its rights is needed", func(t *testing.T) {
 		for i, missing := range rights {
 			name := fmt.Sprintf("without-%d", i)
 			config := c.agent(t, name, slices.Delete(slices.Clone(rights), i, i+1))
-			config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return noStreams{rt} })
 			log := c.exercise(t, config, name, missing)
 			method := map[string]string{"list": "GET", "watch": "GET", "patch": "PATCH", "create": "POST"}[missing.verb]
 			if want := fmt.Sprintf("request=\"%s %s\"", method, missing.resource); !strings.Contains(log, want) {
@@ -240,3 +220,8 @@ func TestWithARealAPIServer(t *testing.T) {
 	t.Run("what others write stays", c.writers)
 	t.Run("the scheduler fills no node beyond its addresses", c.scheduler)
 }
+
+// roundTrip is a function that is a transport.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (fn roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return fn(req) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -29,11 +28,6 @@ type requests struct {
 }
 
 func (r *requests) RoundTrip(q *http.Request) (*http.Response, error) {
-	// A list at the beginning of a watch is only for newer API servers; an older one
-	// says so and is asked for a list and then a watch, for which the role has both.
-	if q.URL.Query().Get("sendInitialEvents") != "" {
-		return refuse(q), nil
-	}
 	answer, err := r.RoundTripper.RoundTrip(q)
 	if err != nil {
 		return answer, err
@@ -46,13 +40,6 @@ func (r *requests) RoundTrip(q *http.Request) (*http.Response, error) {
 		r.denied[what] = true
 	}
 	return answer, nil
-}
-
-// refuse answers as an API server that does not know what was asked for.
-func refuse(q *http.Request) *http.Response {
-	text := `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422, "message": "sendInitialEvents is forbidden"}`
-	return &http.Response{Status: "422 Unprocessable Entity", StatusCode: http.StatusUnprocessableEntity, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text)), Request: q}
 }
 
 // right is the right that a request needs, like "patch nodes/status".
