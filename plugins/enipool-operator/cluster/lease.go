@@ -33,7 +33,8 @@ const nameLabel = "app.kubernetes.io/name"
 // How often the holder renews, and how long it tries, of a lease of 15 s.
 const (
 	renewDeadline = 10 * time.Second
-	retryPeriod   = 2 * time.Second
+	// Who waits for the lease tries in up to 2.2 times that: with the usual 2 s a starving node would wait for 4 s more than the lease and settle.
+	retryPeriod = time.Second
 	// requestLimit leaves time for another try: after an unanswered renewal the leader may send nothing for a while, and still leads.
 	requestLimit = 3 * time.Second
 )
