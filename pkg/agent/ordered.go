@@ -147,6 +147,7 @@ func (o *ordered) takeIn(now time.Duration) {
 		}
 	}
 	o.view = viewOf(status, now)
+	o.view.askedIn = askedIn(o.newest)
 }
 
 // viewOf returns what a status tells of the cloud. What pods without a topology can't have is left out.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -27,16 +28,39 @@ func (o *ordered) spare(obs *scale.Observation, _ scale.Config, _ pool.Snapshot,
 		return
 	}
 	o.countAboveWatermark(obs.Owned)
-	obs.Exhausted, obs.Keep = true, keptOf(o.newest, obs.Owned, o.unpublished(o.cached))
+	idle := obs.Owned
+	if in := askedIn(o.newest); len(in) > 0 {
+		idle = o.idleIn(o.cached, in, o.Now())
+	}
+	obs.Exhausted, obs.Keep = true, keptOf(o.newest, obs.Owned, o.unpublished(o.cached), idle)
+}
+
+// askedIn returns the subnets in which slots are asked for that the node has not answered yet. From its ENIs elsewhere nothing goes meanwhile.
+func askedIn(newest order.Object) []string {
+	if newest.SeenReclaim >= newest.Reclaim {
+		return nil
+	}
+	return newest.ReclaimIn
+}
+
+// idleIn returns how many slots that no pod uses the node has in those subnets.
+func (o *ordered) idleIn(cached *ipam.State, in []string, now time.Duration) (sum int) {
+	for _, nic := range cached.ENIs {
+		if have, known := o.view.eni(nic.ID); known && nic.Index >= o.firstIndex() && slices.Contains(in, have.Subnet) {
+			_, idle, _ := slotsOf(cached, nic.Index, now)
+			sum += idle
+		}
+	}
+	return sum
 }
 
 // keptOf returns how many slots a node keeps that has so many, whether its pods need them or not. unpublished is how
-// many it has begun to release since it wrote the object.
-func keptOf(newest order.Object, owned, unpublished int) int {
+// many it has begun to release since it wrote the object, idle how many it has where they are asked for: those elsewhere help nobody.
+func keptOf(newest order.Object, owned, unpublished, idle int) int {
 	if newest.SeenReclaim >= newest.Reclaim { // it did what it was asked, and asked for so many since
 		return newest.Spec.Slots
 	}
-	return max(0, owned-max(0, newest.Reclaim-newest.SeenReclaim-unpublished))
+	return max(0, owned-min(idle, max(0, newest.Reclaim-newest.SeenReclaim-unpublished)))
 }
 
 // unpublished returns how many slots go back of which the object says nothing yet.
@@ -53,7 +77,7 @@ func (o *ordered) unpublished(cached *ipam.State) int {
 
 // answerReclaim adds to what the object says how many slots the node could do without, and what it was asked for when it said so.
 func (o *ordered) answerReclaim(k asking, asks *order.Asks, now time.Duration) {
-	asks.IdleSlots, asks.SeenReclaim = o.newest.IdleSlots, o.newest.SeenReclaim
+	asks.IdleSlots, asks.IdleIn, asks.SeenReclaim = o.newest.IdleSlots, o.newest.IdleIn, o.newest.SeenReclaim
 	idle, sure := o.idleSlots(k.cached, now)
 	asked := o.newest.Reclaim > o.newest.SeenReclaim
 	if !k.holds { // else what it releases is not published yet
@@ -61,9 +85,9 @@ func (o *ordered) answerReclaim(k asking, asks *order.Asks, now time.Duration) {
 	}
 	switch {
 	case sure:
-		asks.IdleSlots = min(idle, mostSlots)
+		asks.IdleSlots, asks.IdleIn = min(idle, mostSlots), o.idleBySubnet(k.cached, idle, now)
 	case asked:
-		asks.IdleSlots = 0 // it releases none, so that others are asked
+		asks.IdleSlots, asks.IdleIn = 0, nil // it releases none, so that others are asked
 	}
 }
 
@@ -81,6 +105,25 @@ func (o *ordered) idleSlots(cached *ipam.State, now time.Duration) (n int, sure 
 	return max(0, countDemand(cached, now, o.firstIndex()).owned-need-max(0, sizing.ExhaustedSpare-1)), true
 }
 
+// idleBySubnet returns where so many idle slots lie, nil where that is one subnet: each number may be all that the node has idle there.
+func (o *ordered) idleBySubnet(cached *ipam.State, idle int, now time.Duration) map[string]int {
+	where := map[string]int{}
+	for _, nic := range cached.ENIs {
+		if have, known := o.view.eni(nic.ID); known && nic.Index >= o.firstIndex() {
+			where[have.Subnet] = 0
+		}
+	}
+	if idle == 0 || len(where) < 2 {
+		return nil
+	}
+	for id := range where {
+		if where[id] = min(idle, o.idleIn(cached, []string{id}, now)); where[id] == 0 {
+			delete(where, id)
+		}
+	}
+	return where
+}
+
 // tellsIdle tells whether a number of idle slots says something else than the one before.
 func tellsIdle(was, is int) bool {
 	change := max(was, is) - min(was, is)
@@ -89,5 +132,5 @@ func tellsIdle(was, is int) bool {
 
 // reclaimCause is why a node has no more that is asked for what it has.
 func reclaimCause(asked int) pool.Cause {
-	return pool.Cause{Kind: pool.SubnetFull, Words: fmt.Sprintf("the operator asks this node to do without %d slots: no subnet of the zone has addresses left, and pods of other nodes wait", asked)}
+	return pool.Cause{Kind: pool.SubnetFull, Words: fmt.Sprintf("the operator asks this node to do without %d slots: the subnets that could serve pods of other nodes, which wait, have none left", asked)}
 }

@@ -2,11 +2,14 @@ package agent
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/placement"
 )
 
@@ -98,6 +101,53 @@ func TestIdleSlotsGoToNodesWhosePodsWait(t *testing.T) {
 		}
 		if s := first.status(); s.AskedBack != 0 || s.Health.Capacity <= 23 {
 			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// hasIn returns how many addresses of pods the node has in each of those subnets, by its object.
+func (z *zone) hasIn(name string, subnets ...string) (list []int) {
+	for _, id := range subnets {
+		sum := 0
+		for _, e := range z.object(name).Status.ENIs {
+			if e.Subnet == id {
+				sum += len(e.Addresses)
+			}
+		}
+		list = append(list, sum)
+	}
+	return list
+}
+
+// A node has addresses in two subnets, and the pods of another one, which has no ENI for any other subnet, wait for those of the
+// first: what is asked of the node goes from there, though its newest ENI is elsewhere and idle.
+func TestIdleSlotsGoFromTheSubnetThatStarves(t *testing.T) {
+	subnets := []sim.Subnet{subnet("subnet-a", "10.0.4.0/26"), subnet("subnet-b", "10.0.8.0/24")}
+	inZoneOf(t, subnets, []eni.Limits{{ENIs: 2, V4: 8}, {ENIs: 1, V4: 40}}, 3, []int{10, 1}, func(t *testing.T, z *zone) {
+		first, poor := z.nodes[0], z.nodes[1]
+		has := func(n *testNode) []int { return z.hasIn(n.name, "subnet-a", "subnet-b") }
+		if a, b := has(first), has(poor); !slices.Equal(a, []int{7, 6}) || !slices.Equal(b, []int{4, 0}) {
+			t.Fatalf("the nodes have %v and %v", a, b)
+		}
+		if s := z.object(first.name).Spec; s.IdleSlots != 10 || !maps.Equal(s.IdleIn, map[string]int32{"subnet-a": 4, "subnet-b": 6}) {
+			t.Errorf("%d slots are idle, %v", s.IdleSlots, s.IdleIn)
+		}
+		z.starve(poor, 3)
+		if left := z.untilServed(poor, 20*time.Second); left > 0 {
+			t.Errorf("%d pods wait", left)
+		}
+		sleep(10 * time.Minute)
+		if a, b := has(first), has(poor); !slices.Equal(a, []int{4, 6}) || !slices.Equal(b, []int{7, 0}) || !slices.Equal(z.asked(), []int{3, 0}) {
+			t.Errorf("the nodes have %v and %v, asked for %v", a, b, z.asked())
+		}
+		// There is no more there than the last idle one, and what is idle elsewhere helps nobody.
+		z.starve(poor, 3)
+		if left := z.untilServed(poor, time.Minute); left != 2 {
+			t.Errorf("%d pods wait, want 2", left)
+		}
+		sleep(10 * time.Minute)
+		if a := has(first); !slices.Equal(a, []int{3, 6}) || !slices.Equal(z.asked(), []int{4, 0}) {
+			t.Errorf("the node has %v, asked for %v", a, z.asked())
 		}
 	})
 }

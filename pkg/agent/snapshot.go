@@ -70,7 +70,7 @@ func (k situation) eni(nic eni.Interface) pool.ENI {
 	e := pool.ENI{ID: nic.ID, Index: nic.Index, Subnet: have.Subnet, Keep: !have.Ours, NoLink: unlinked, Device: lost.Device,
 		Busy:    !known || k.doubts.strays.has(nic.ID) || unsure,
 		NoMore:  cmp.Or(k.backoffs.refusalCause(assignsTo(nic.ID), k.now), k.backoffs.refusalCause(adoptionOf(nic.ID), k.now)),
-		Stays:   k.backoffs.active(releasesOf(nic.ID), k.now),
+		Stays:   k.backoffs.active(releasesOf(nic.ID), k.now) || len(k.view.askedIn) > 0 && !slices.Contains(k.view.askedIn, have.Subnet),
 		Leaving: k.mem.isLeaving(nic.ID) && !k.mayKeep(nic.ID),
 	}
 	if c := k.desk.calls[eniKey(nic.ID)]; c != nil {

@@ -25,6 +25,7 @@ type view struct {
 	agrees bool                  // the cache has all of it and nothing else
 
 	operated bool         // an operator calls the cloud
+	askedIn  []string     // the subnets from whose ENIs alone slots go for now, none: from all
 	told     []pool.Cause // why there is no more, as that tells
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -41,11 +42,11 @@ type zone struct {
 	end      func()
 }
 
-// zoneNode is what nodes of a zone differ in: how many slots they keep free.
-func (z *zone) addZoneNode(name string, free int) *testNode {
+// addZoneNode adds a node that keeps so many slots free. Its primary ENI lies in subnet-a.
+func (z *zone) addZoneNode(name string, free int, limits eni.Limits) *testNode {
 	conf := testConfig(name)
 	conf.Pool.Mode, conf.Pool.PreAllocate, conf.Pool.MaxAboveWatermark = pool.BestEffort, free, 0
-	n := z.addNode(conf, sim.NodeSpec{Limits: eni.Limits{ENIs: 2, V4: 40}, Subnet: "subnet-a", New: []string{"subnet-a"}})
+	n := z.addNode(conf, sim.NodeSpec{Limits: limits, Subnet: "subnet-a", New: []string{"subnet-a"}})
 	n.callsBy(agentconf.Operator)
 	n.zone = z
 	return n
@@ -53,13 +54,19 @@ func (z *zone) addZoneNode(name string, free int) *testNode {
 
 // inZone runs a test of a zone whose nodes keep so many slots free and have that many pods each.
 func inZone(t *testing.T, pods int, free []int, test func(t *testing.T, z *zone)) {
+	inZoneOf(t, []sim.Subnet{subnet("subnet-a", "10.0.4.0/24")}, slices.Repeat([]eni.Limits{{ENIs: 2, V4: 40}}, len(free)), pods, free, test)
+}
+
+// inZoneOf does that with other subnets, and with limits for each node.
+func inZoneOf(t *testing.T, subnets []sim.Subnet, limits []eni.Limits, pods int, free []int, test func(t *testing.T, z *zone)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := subnet("subnet-a", "10.0.4.0/24")
-		s.Tags = map[string]string{"pods": "yes"}
-		w := newWorld(t, sim.Options{VPC: sim.VPC{ID: "vpc", V4: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}}}, s)
+		for i := range subnets {
+			subnets[i].Tags = map[string]string{"pods": "yes"}
+		}
+		w := newWorld(t, sim.Options{VPC: sim.VPC{ID: "vpc", V4: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}}}, subnets...)
 		z := &zone{world: w, networks: map[string]*crd.NodeNetwork{}, subnets: map[string]*crd.Subnet{}, watches: map[int]func(operator.Event){}, specs: map[string]int{}}
 		for i, n := range free {
-			z.addZoneNode(fmt.Sprint("n", i), n).seed = uint64(i)
+			z.addZoneNode(fmt.Sprint("n", i), n, limits[i]).seed = uint64(i)
 		}
 		z.lead()
 		defer func() { z.end() }()

@@ -34,7 +34,7 @@ type input struct {
 	unsure   []string // tokens of ENIs that may have been made
 	describe time.Time
 	observe  bool
-	reclaim  int // idle slots that the node is asked for
+	reclaim  amount // idle slots that the node is asked for
 	restored
 }
 

@@ -14,7 +14,7 @@ type index struct {
 	describe *dues                    // when they are to be described
 	starving map[string]*member       // whose pods wait
 	lacking  map[string]*member       // whose pods wait for what no subnet has, and who do without something for such pods
-	starved  map[string]time.Duration // by zone whose pods wait for what no subnet has, or did: when they were last seen to
+	starved  map[string]time.Duration // by subnet for whose addresses pods wait, or did: when they were last seen to
 }
 
 func newIndex() index {

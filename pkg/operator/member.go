@@ -58,6 +58,7 @@ type shares struct {
 	has      map[string]portion // of each subnet, as the tally has it
 	wants    map[string]int     // addresses by subnet that pods wait for, of calls that have not begun
 	asksBack int                // idle slots that it is asked to do without, all in all
+	asksIn   []string           // the subnets in any of which what it is asked for last is to lie
 	askedAt  time.Duration      // when it was asked for some last, 0: not in this term
 	deaf     int64              // the generation of its spec when it had not answered in time, 0 for it had
 	had      int                // slots that it had when its agent wrote the spec

@@ -18,7 +18,7 @@ const (
 	// answers is how long a node has for its answer: so long what it is asked for counts as on its way.
 	answers = 30 * time.Second
 
-	// calm is how long no pod of a zone has waited for what no subnet has when its nodes may have back what they do without.
+	// calm is how long no pod has waited for addresses of a subnet when nodes may have back what they do without there.
 	calm = time.Minute
 )
 
@@ -44,40 +44,26 @@ func (m *member) unserved() int {
 	return max(0, m.view.Spec.Waiting-max(0, order.Have(m.view.Spec, m.view.Status)-m.had))
 }
 
-// goingBack returns how many addresses the node releases.
-func (m *member) goingBack() int {
-	return len(order.Addresses(m.view.Status.Limits, m.view.Status.Releasing...)) + len(order.Addresses(m.view.Status.Limits, order.Acceptable(m.view.Spec, m.view.Status)...))
-}
-
 // hasAnswered tells whether the node's agent has taken in all that it is asked for.
 func (m *member) hasAnswered() bool { return int(m.network.Spec.SeenReclaim) >= m.asksBack }
 
 // takeReclaim notes what a new copy of the object says of that.
 func (m *member) takeReclaim(isFirst, isNewSpec bool) {
 	if isFirst {
-		m.asksBack = int(m.network.Status.Reclaim) // an earlier leader asked for it
+		m.asksBack, m.asksIn = int(m.network.Status.Reclaim), m.network.Status.ReclaimIn // an earlier leader asked for it
 	}
 	if isFirst || isNewSpec {
 		m.had = order.Have(m.view.Spec, m.view.Status)
 	}
 }
 
-// zoneNeed is what the pods of a zone lack, and who has something that they could have.
-type zoneNeed struct {
-	starves  bool
-	need     int // slots that pods wait for, without what is there or on its way for them
-	room     int // addresses that the subnets have
-	idle     []*member
-	deprived []*member // nodes that do without something
-}
-
-// reclaim asks nodes for idle slots where pods of other nodes of the zone wait for what no subnet has: those with most of them first.
-// What already goes back, or is there, is not asked for again. A node does without what it gave until the zone has room for it.
+// reclaim asks nodes for idle slots where pods of other nodes wait for addresses of subnets that have none: those with most idle slots
+// there first. What already goes back there, or is there, is not asked for again. A node does without what it gave until there is room for it.
 func (t *term) reclaim() {
-	zones := map[string]*zoneNeed{}
+	zones := map[string]bool{}
 	for _, m := range t.lacking {
 		if m.lacksRoom() || m.asksBack > 0 {
-			zones[m.node.Zone] = &zoneNeed{}
+			zones[m.node.Zone] = true
 		}
 	}
 	if t.reclaims = len(zones) > 0; !t.reclaims {
@@ -85,40 +71,24 @@ func (t *term) reclaim() {
 		return
 	}
 	now := t.now().Mono
-	t.countRoom(zones)
+	s := t.supplyIn(zones)
 	for _, name := range slices.Sorted(maps.Keys(t.members)) {
-		if m := t.members[name]; m.isKnown() && zones[m.node.Zone] != nil {
-			t.count(zones[m.node.Zone], m, now)
+		if m := t.members[name]; m.isKnown() && zones[m.node.Zone] {
+			t.count(&s, m, now)
 		}
 	}
-	for zone, z := range zones {
-		if _, is := t.starved[zone]; z.starves || !is {
-			t.starved[zone] = now
-		}
-		switch {
-		case z.need > z.room:
-			t.askIdle(z, now)
-		case now-t.starved[zone] >= calm:
-			t.askNoMore(z)
+	for _, lack := range s.inOrder() {
+		if missing := s.take(lack.in, lack.slots); missing > 0 {
+			t.askIdle(&s, lack.in, missing, now)
 		}
 	}
+	t.askNoMore(&s, now)
 }
 
-// countRoom adds up what the subnets of the zones have left: what the cloud refused since the last describe says more than that.
-func (t *term) countRoom(zones map[string]*zoneNeed) {
-	for id, s := range t.subnets {
-		z := zones[s.place.Zone]
-		if z == nil || s.settings().Use != placement.Shared || !s.isDescribed() {
-			continue
-		}
-		z.room += max(0, s.placed(t.tally.targetsIn(id), s.wasEmpty()).Room())
-	}
-}
-
-// count counts a node of the zone. One that does not answer is asked no more until its agent has written something.
-func (t *term) count(z *zoneNeed, m *member, now time.Duration) {
+// count counts a node. One that does not answer is asked no more until its agent has written something.
+func (t *term) count(s *supply, m *member, now time.Duration) {
 	if m.view.Status.Mode != order.Operator {
-		m.asksBack = 0 // the status says so by its mode
+		m.asksBack, m.asksIn = 0, nil // the status says so by its mode
 	}
 	if !m.hasAnswered() && m.askedAt == 0 { // an earlier leader asked
 		m.askedAt = max(now, 1)
@@ -128,45 +98,60 @@ func (t *term) count(z *zoneNeed, m *member, now time.Duration) {
 		t.dirty[m.network.Name] = true
 	}
 	if m.asksBack > 0 {
-		z.deprived = append(z.deprived, m)
+		s.deprived = append(s.deprived, m)
+		for _, id := range m.askedIn() {
+			if _, is := t.starved[id]; !is { // an earlier leader saw them starve
+				t.starved[id] = now
+			}
+		}
 	}
 	if m.lacksRoom() {
-		z.starves = true
-		z.need += m.unserved()
+		in := t.subnetsFor(m, now)
+		s.lack(in, m.unserved())
+		for _, id := range in {
+			t.starved[id] = now
+		}
 	}
-	z.need -= m.goingBack()
+	s.addGoing(m)
 	switch {
 	case m.view.Status.Mode != order.Operator:
 	case !m.hasAnswered():
-		z.need -= m.asksBack - int(m.network.Spec.SeenReclaim)
+		s.asked = append(s.asked, amount{m.askedIn(), m.asksBack - int(m.network.Spec.SeenReclaim)})
 	case m.view.Spec.Waiting == 0 && m.network.Generation != m.deaf:
-		z.idle = append(z.idle, m)
+		s.idle = append(s.idle, m)
 	}
 }
 
-// askIdle asks the nodes with most idle slots for what is missing.
-func (t *term) askIdle(z *zoneNeed, now time.Duration) {
+// askIdle asks the nodes with most idle slots in those subnets for what is missing.
+func (t *term) askIdle(s *supply, in []string, missing int, now time.Duration) {
 	var have []int
-	for _, m := range z.idle {
-		have = append(have, int(m.network.Spec.IdleSlots))
+	for _, m := range s.idle {
+		have = append(have, m.idleIn(in))
 	}
-	for i, n := range placement.Reclaim(z.need-z.room, have, spareSlots) {
-		if n > 0 {
-			m := z.idle[i]
-			m.asksBack, m.askedAt = m.asksBack+n, max(now, 1)
-			t.dirty[m.network.Name] = true
+	var others []*member
+	for i, n := range placement.Reclaim(missing, have, spareSlots) {
+		m := s.idle[i]
+		if n == 0 {
+			others = append(others, m)
+			continue
 		}
+		m.asksBack, m.asksIn, m.askedAt = m.asksBack+n, in, max(now, 1)
+		t.dirty[m.network.Name] = true
 	}
+	s.idle = others // what it asks next a node is asked once it has answered
 }
 
 // askNoMore lets those nodes have back what they do without for whom there is room, the smallest parts first.
-func (t *term) askNoMore(z *zoneNeed) {
-	slices.SortStableFunc(z.deprived, func(a, b *member) int { return cmp.Compare(a.asksBack, b.asksBack) })
-	for _, m := range z.deprived {
-		if z.room -= m.asksBack; z.room < 0 {
-			return
+func (t *term) askNoMore(s *supply, now time.Duration) {
+	slices.SortStableFunc(s.deprived, func(a, b *member) int { return cmp.Compare(a.asksBack, b.asksBack) })
+	for _, m := range s.deprived {
+		in := m.askedIn()
+		starve := func(id string) bool { return now-t.starved[id] < calm }
+		if slices.ContainsFunc(in, starve) || s.roomIn(in) < m.asksBack {
+			continue
 		}
-		m.asksBack = 0
+		s.take(in, m.asksBack)
+		m.asksBack, m.asksIn = 0, nil
 		t.dirty[m.network.Name] = true
 	}
 }

@@ -136,7 +136,7 @@ func (node *member) nextTries() []time.Duration {
 // inputOf returns what the node's next status follows from.
 func (t *term) inputOf(node *member, now order.Moment) input {
 	in := input{network: node.network, read: node.view, wrong: node.wrong, term: node.term.Copy(), now: now, node: node.node, limits: node.limits, shown: node.shown, deeds: node.deeds, gone: node.isGone,
-		causes: node.ownCauses(now.Mono), failed: t.looks.failed, joined: node.joined, busy: node.isBusy(), unsure: node.unsureTokens(), observe: t.o.Observe, reclaim: node.asksBack, restored: restored{node.before, node.putBack > 0, now.Mono < node.acceptsFrom()}}
+		causes: node.ownCauses(now.Mono), failed: t.looks.failed, joined: node.joined, busy: node.isBusy(), unsure: node.unsureTokens(), observe: t.o.Observe, reclaim: amount{node.asksIn, node.asksBack}, restored: restored{node.before, node.putBack > 0, now.Mono < node.acceptsFrom()}}
 	if node.shown != nil {
 		in.describe = node.shown.began.Wall
 	}

@@ -37,8 +37,8 @@ func (in input) tell(next *crd.NodeNetwork, v order.View) {
 	if in.node.Instance != "" {
 		status.Instance, status.InstanceType, status.Zone = in.node.Instance, in.node.Type, in.node.Zone
 	}
-	if status.Reclaim = 0; v.Status.Mode == order.Operator {
-		status.Reclaim = int32(in.reclaim)
+	if status.Reclaim, status.ReclaimIn = 0, nil; v.Status.Mode == order.Operator && in.reclaim.slots > 0 {
+		status.Reclaim, status.ReclaimIn = int32(in.reclaim.slots), in.reclaim.in
 	}
 	status.Handover = nil
 	if v.Status.Mode == order.Self && v.Spec.Mode == order.Self && len(in.unsure) > 0 {

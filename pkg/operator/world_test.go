@@ -61,6 +61,8 @@ type setup struct {
 	perScan  int
 
 	checks time.Duration // how often it is looked whether pods have their addresses, of 0 each 250 ms
+
+	lieIn []string // the subnets of the instances' primary ENIs, those of the first subnet where there are none
 }
 
 func newWorld(t *testing.T, s setup) *world {
@@ -90,7 +92,11 @@ func newWorld(t *testing.T, s setup) *world {
 	}
 	for i := range s.nodes {
 		name := fmt.Sprintf("node-%03d", i)
-		_, err := w.AddInstance(sim.Instance{ID: "i-" + name, Type: s.typ.Name, Subnet: s.subnets[0].ID})
+		subnet := s.subnets[0].ID
+		if len(s.lieIn) > 0 {
+			subnet = s.lieIn[i]
+		}
+		_, err := w.AddInstance(sim.Instance{ID: "i-" + name, Type: s.typ.Name, Subnet: subnet})
 		w.must(err)
 		w.store.nodes[name] = operator.Node{Name: name, Instance: "i-" + name, Type: s.typ.Name, Zone: w.zone()}
 		w.agents = append(w.agents, newAgent(w, name, s.conf))

@@ -24,10 +24,11 @@ type Object struct {
 
 // Asks is what of the spec no decision about addresses goes by.
 type Asks struct {
-	WaitingSince time.Time // when Waiting rose from 0, zero at 0
-	IdleSlots    int       // slots that the node could do without but for one, as they were up to some minutes ago
-	SeenReclaim  int       // the Reclaim that the rest of the spec is an answer to
-	Handover     *Handover // nil: no agent has called the cloud for the node. One that has says so, if it hands over nothing else
+	WaitingSince time.Time      // when Waiting rose from 0, zero at 0
+	IdleSlots    int            // slots that the node could do without but for one, as they were up to some minutes ago
+	IdleIn       map[string]int // by subnet, where the node has addresses of several: how many of those lie there
+	SeenReclaim  int            // the Reclaim that the rest of the spec is an answer to
+	Handover     *Handover      // nil: no agent has called the cloud for the node. One that has says so, if it hands over nothing else
 }
 
 // Handover is what the cloud may have heard of from an agent that leaves its calls to the operator.
@@ -39,10 +40,11 @@ type Handover struct {
 
 // Tells is what of the status no decision about addresses goes by.
 type Tells struct {
-	Observed int64 // the Generation that the operator has taken in
-	Reclaim  int   // idle slots that the node is asked to do without: it rises with each of them, and is 0 when others need none any more
-	Causes   []Cause
-	Tokens   []string // of ENIs that the operator may be making for a node that leaves it
+	Observed  int64    // the Generation that the operator has taken in
+	Reclaim   int      // idle slots that the node is asked to do without: it rises with each of them, and is 0 when others need none any more
+	ReclaimIn []string // the subnets in any of which those lie that it is asked for last, none: in whichever
+	Causes    []Cause
+	Tokens    []string // of ENIs that the operator may be making for a node that leaves it
 }
 
 // Cause is why a node can't have more, as the operator tells it.

@@ -70,7 +70,7 @@ func (s Status) Lines(now time.Time, process Process) []string {
 	text.addEach("undone", s.undoneLines()...)
 	text.addEach("host ports", s.PortConflicts...)
 	if s.AskedBack > 0 {
-		text.add("operator", "asks this node to do without %d slots: pods of other nodes wait, and no subnet of the zone has addresses left", s.AskedBack)
+		text.add("operator", "asks this node to do without %d slots: pods of other nodes wait, and the subnets that could serve them have no addresses left", s.AskedBack)
 	}
 	if s.StaleAllocations > 0 {
 		text.add("stale", "%s whose sandboxes are gone, about to be freed", countAddresses(s.StaleAllocations))

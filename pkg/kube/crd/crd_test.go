@@ -158,7 +158,9 @@ func fill(v reflect.Value, n *int) {
 		}
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
-		v.SetMapIndex(reflect.ValueOf(fmt.Sprint("k", *n)).Convert(v.Type().Key()), reflect.ValueOf(fmt.Sprint("v", *n)).Convert(v.Type().Elem()))
+		value := reflect.New(v.Type().Elem()).Elem()
+		fill(value, n)
+		v.SetMapIndex(reflect.ValueOf(fmt.Sprint("k", *n)).Convert(v.Type().Key()), value)
 	case reflect.Struct:
 		if v.Type() == reflect.TypeFor[metav1.Time]() {
 			v.Set(reflect.ValueOf(metav1.NewTime(time.Unix(int64(*n), 0).UTC())))

@@ -24,7 +24,7 @@ func (n *NodeNetwork) DeepCopy() *NodeNetwork {
 }
 
 func (s NodeNetworkSpec) copied() NodeNetworkSpec {
-	s.Families = slices.Clone(s.Families)
+	s.Families, s.IdleIn = slices.Clone(s.Families), maps.Clone(s.IdleIn)
 	s.WaitingSince = s.WaitingSince.DeepCopy()
 	s.Release = slices.Clone(s.Release)
 	s.ReleaseInterfaces = slices.Clone(s.ReleaseInterfaces)
@@ -50,7 +50,7 @@ func (s NodeNetworkStatus) copied() NodeNetworkStatus {
 		e.Addresses = slices.Clone(e.Addresses)
 		s.ENIs[i] = e
 	}
-	s.Releasing = slices.Clone(s.Releasing)
+	s.Releasing, s.ReclaimIn = slices.Clone(s.Releasing), slices.Clone(s.ReclaimIn)
 	s.LeavingInterfaces = slices.Clone(s.LeavingInterfaces)
 	s.Quarantined = slices.Clone(s.Quarantined)
 	s.Reserved = slices.Clone(s.Reserved)

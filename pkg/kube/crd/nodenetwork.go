@@ -40,8 +40,11 @@ type NodeNetworkSpec struct {
 	Waiting      int32        `json:"waiting,omitempty"`      // pods for which no address is free
 	WaitingSince *metav1.Time `json:"waitingSince,omitempty"` // when Waiting rose from 0; nil at 0
 	IdleSlots    int32        `json:"idleSlots,omitempty"`    // that the node could do without but for one, up to some minutes ago
-	SeenReclaim  int32        `json:"seenReclaim,omitempty"`  // the status.reclaim that the rest is an answer to
-	Pool         Pool         `json:"pool,omitzero"`
+
+	IdleIn map[string]int32 `json:"idleIn,omitempty"` // by subnet, of a node with addresses in several: idle slots there
+
+	SeenReclaim int32 `json:"seenReclaim,omitempty"` // the status.reclaim that the rest is an answer to
+	Pool        Pool  `json:"pool,omitzero"`
 
 	Release           []string       `json:"release,omitempty"`           // addresses or whole prefixes that are releasing in the node cache
 	ReleaseInterfaces []string       `json:"releaseInterfaces,omitempty"` // ENI IDs
@@ -97,6 +100,8 @@ type NodeNetworkStatus struct {
 	Slots              int32 `json:"slots"`
 	Interfaces         int32 `json:"interfaces"`
 	Reclaim            int32 `json:"reclaim,omitempty"` // idle slots that the node is asked to do without while pods of others wait, all in all
+
+	ReclaimIn []string `json:"reclaimIn,omitempty"` // the subnets in any of which the slots asked for last are to lie
 
 	InstanceFacts `json:",inline"`
 	DescribedAt   *metav1.Time `json:"describedAt,omitempty"`

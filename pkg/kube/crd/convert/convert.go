@@ -34,6 +34,12 @@ func Object(n *crd.NodeNetwork) (order.Object, error) {
 
 func readAsks(s crd.NodeNetworkSpec) (order.Asks, error) {
 	asks := order.Asks{WaitingSince: timeOf(s.WaitingSince), IdleSlots: int(s.IdleSlots), SeenReclaim: int(s.SeenReclaim)}
+	for id, n := range s.IdleIn {
+		if asks.IdleIn == nil {
+			asks.IdleIn = map[string]int{}
+		}
+		asks.IdleIn[id] = int(n)
+	}
 	h := s.Handover
 	if h == nil {
 		return asks, nil
@@ -50,7 +56,7 @@ func readAsks(s crd.NodeNetworkSpec) (order.Asks, error) {
 }
 
 func readTells(s crd.NodeNetworkStatus) order.Tells {
-	tells := order.Tells{Observed: s.ObservedGeneration, Reclaim: int(s.Reclaim)}
+	tells := order.Tells{Observed: s.ObservedGeneration, Reclaim: int(s.Reclaim), ReclaimIn: slices.Clone(s.ReclaimIn)}
 	for _, c := range s.Causes {
 		tells.Causes = append(tells.Causes, order.Cause{Reason: order.Reason(c.Reason), Message: c.Message, Until: timeOf(c.Until)})
 	}
@@ -65,7 +71,13 @@ func ToSpec(spec order.Spec, asks order.Asks, was crd.NodeNetworkSpec) crd.NodeN
 	next := was
 	next.Write(spec)
 	next.WaitingSince, next.Handover = nil, nil
-	next.IdleSlots, next.SeenReclaim = int32(asks.IdleSlots), int32(asks.SeenReclaim)
+	next.IdleSlots, next.SeenReclaim, next.IdleIn = int32(asks.IdleSlots), int32(asks.SeenReclaim), nil
+	for id, n := range asks.IdleIn {
+		if next.IdleIn == nil {
+			next.IdleIn = map[string]int32{}
+		}
+		next.IdleIn[id] = int32(n)
+	}
 	if !asks.WaitingSince.IsZero() {
 		next.WaitingSince = &metav1.Time{Time: asks.WaitingSince}
 	}

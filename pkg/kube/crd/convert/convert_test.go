@@ -50,6 +50,12 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			Slots: anyNumber(t), Waiting: anyNumber(t), Pool: c, TopologyPlaces: anyNumber(t), Release: anyPrefixes(t), ReleaseInterfaces: anyWords(t),
 			Held: anyPrefixes(t), NoLink: anyWords(t), Idle: anyWords(t), Boot: "boot", SeenRevision: int64(anyNumber(t))}
 		asks := order.Asks{WaitingSince: anyTime(t), IdleSlots: anyNumber(t), SeenReclaim: anyNumber(t), Handover: &order.Handover{Tokens: anyWords(t), Release: anyPrefixes(t), ReleaseInterfaces: anyWords(t)}}
+		for _, id := range anyWords(t) {
+			if asks.IdleIn == nil {
+				asks.IdleIn = map[string]int{}
+			}
+			asks.IdleIn[id] = anyNumber(t)
+		}
 		if rapid.Bool().Draw(t, "never called") {
 			asks.Handover = nil
 		}
@@ -67,10 +73,10 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 
 func TestWhatTheOperatorTellsPeopleIsRead(t *testing.T) {
 	until := metav1.NewTime(time.Unix(1_800_000_000, 0))
-	s := crd.NodeNetworkStatus{ObservedGeneration: 4, Reclaim: 2, Handover: &crd.StatusHandover{Tokens: []string{"token"}},
+	s := crd.NodeNetworkStatus{ObservedGeneration: 4, Reclaim: 2, ReclaimIn: []string{"subnet-a"}, Handover: &crd.StatusHandover{Tokens: []string{"token"}},
 		Causes: []crd.Cause{{Reason: "SubnetFull", Message: "why", Until: &until}, {Reason: "Forbidden"}}}
 	got, err := Object(&crd.NodeNetwork{Status: s})
-	want := order.Tells{Observed: 4, Reclaim: 2, Tokens: []string{"token"}, Causes: []order.Cause{{Reason: "SubnetFull", Message: "why", Until: until.Time}, {Reason: "Forbidden"}}}
+	want := order.Tells{Observed: 4, Reclaim: 2, ReclaimIn: []string{"subnet-a"}, Tokens: []string{"token"}, Causes: []order.Cause{{Reason: "SubnetFull", Message: "why", Until: until.Time}, {Reason: "Forbidden"}}}
 	if diff := cmp.Diff(want, got.Tells, same); diff != "" || err != nil {
 		t.Errorf("(-want +got):\n%s%v", diff, err)
 	}
