@@ -75,6 +75,9 @@ func TestRealNodeNetwork(t *testing.T) {
 		t.Errorf("%+v", written)
 	}
 	c.do(t, admin.Get(t.Context(), client.ObjectKey{Name: here}, &is))
+	if n := len(is.ManagedFields); n > 0 {
+		t.Errorf("%d lists of who wrote which field are left after the agent's write: %v", n, is.ManagedFields)
+	}
 	is.Status.Revision = 8
 	c.do(t, admin.Status().Update(t.Context(), &is))
 	await(t, "the watch tells of the status", known(func(is order.Object) bool { return is.Status.Revision == 8 }))
