@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
 
@@ -52,7 +53,7 @@ func (c *Cluster) apiServerFlags(o Options) []string {
 		"--service-account-key-file=" + c.path("accounts.crt"), "--service-account-signing-key-file=" + c.path("accounts.key"),
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged",
 		"--kubelet-preferred-address-types=InternalIP", "--egress-selector-config-file=" + c.route.config,
-		"--enable-priority-and-fairness=false",
+		fmt.Sprintf("--enable-priority-and-fairness=%t", o.Fairness),
 	}
 	if !o.ControllerManager {
 		flags = append(flags, "--disable-admission-plugins=ServiceAccount")

@@ -22,6 +22,9 @@ type Options struct {
 	// ControllerManager brings Deployments and Jobs to life, and service accounts:
 	// without it pods need none.
 	ControllerManager bool
+
+	// Fairness lets the API server put requests before others by FlowSchemas. It takes some time to begin.
+	Fairness bool
 }
 
 // Config is how the administrator reaches the API server.
