@@ -40,6 +40,7 @@ type zone struct {
 	specs    map[string]int // writes of agents
 	epoch    int64
 	end      func()
+	wrote    func(old, next *crd.NodeNetwork) // is told of each write, if it is there; old is nil of a new object
 }
 
 // addZoneNode adds a node that keeps so many slots free. Its primary ENI lies in subnet-a.
@@ -156,10 +157,8 @@ func (z *zone) Watch(ctx context.Context, tell func(operator.Event)) {
 func (z *zone) ReadAll(context.Context) (all operator.Cluster, err error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	where := ""
-	z.account.View(0, func(tx *sim.Tx) { where = tx.Subnets()[0].Zone })
 	for _, n := range z.nodes {
-		all.Nodes = append(all.Nodes, operator.Node{Name: n.name, Instance: n.name, Type: n.name, Zone: where})
+		all.Nodes = append(all.Nodes, z.nodeOf(n))
 	}
 	for _, n := range z.networks {
 		all.Networks = append(all.Networks, n.DeepCopy())
@@ -168,6 +167,20 @@ func (z *zone) ReadAll(context.Context) (all operator.Cluster, err error) {
 		all.Subnets = append(all.Subnets, s.DeepCopy())
 	}
 	return all, nil
+}
+
+func (z *zone) nodeOf(n *testNode) operator.Node {
+	where := ""
+	z.account.View(0, func(tx *sim.Tx) { where = tx.Subnets()[0].Zone })
+	return operator.Node{Name: n.name, Instance: n.name, Type: n.name, Zone: where}
+}
+
+// join tells of a node that comes while the operator leads.
+func (z *zone) join(n *testNode) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	is := z.nodeOf(n)
+	z.tell(operator.Event{Node: &is})
 }
 
 // ReadNode implements operator.Objects.
@@ -192,6 +205,9 @@ func (z *zone) object(name string) *crd.NodeNetwork {
 // keep keeps a version of an object and tells of it. The caller holds the lock.
 func (z *zone) keep(n *crd.NodeNetwork) *crd.NodeNetwork {
 	n.ResourceVersion = z.next()
+	if z.wrote != nil {
+		z.wrote(z.networks[n.Name], n)
+	}
 	z.networks[n.Name] = n
 	z.tell(operator.Event{Network: n.DeepCopy()})
 	return n.DeepCopy()

@@ -69,6 +69,7 @@ type times struct {
 	wrote    time.Duration // when the last write ended
 	barred   time.Duration // until when none is tried: the last ones failed
 	pause    time.Duration // for how long that was
+	held     time.Duration // since when there is news that can wait, 0 if there is none
 	repeated time.Duration // the pause before the last write, where the API server keeps less than is sent
 	joined   time.Duration // since when it is seen Joining
 	short    time.Duration // since when it has less than it asks for, 0 if it has not

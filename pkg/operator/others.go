@@ -141,7 +141,7 @@ func (t *term) leaveToOthers(began time.Duration) {
 	o := &t.looks.others
 	nodes, bare := 0, map[string]bool{}
 	for _, m := range t.members {
-		if m.network != nil && modeOf(m.network) == crd.Self {
+		if m.network != nil && modeOf(m.network) == crd.Self && !m.isFresh() {
 			nodes++
 		}
 	}

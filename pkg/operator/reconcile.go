@@ -58,7 +58,8 @@ func (t *term) reconcile(name string) {
 		}
 		return
 	}
-	if next.changed && !node.answered.covers(node.network.Status, next.network.Status) {
+	held := node.holdsNews(next, now.Mono)
+	if next.changed && !held && !node.answered.covers(node.network.Status, next.network.Status) {
 		t.o.Gate.setFresh(name, nil)
 		if node.barred > now.Mono {
 			node.due = node.barred
@@ -72,6 +73,9 @@ func (t *term) reconcile(name string) {
 		return
 	}
 	node.term, node.deeds, node.said = next.term, nil, ""
+	if held {
+		node.due = node.held + unhurried
+	}
 	t.settleMember(node, next.view, now)
 }
 
@@ -216,7 +220,7 @@ func (t *term) bar(node *member, of *crd.NodeNetwork, now order.Moment, err erro
 
 // keep makes a decision that was written count.
 func (t *term) keep(node *member, next decision, done int, written *crd.NodeNetwork, now order.Moment) {
-	node.wrote, node.barred, node.pause, node.said = max(now.Mono, 1), 0, 0, ""
+	node.wrote, node.barred, node.pause, node.said, node.held = max(now.Mono, 1), 0, 0, "", 0
 	node.term, node.deeds, node.before = next.term, node.deeds[done:], nil
 	t.noteAnswer(node, next.network, written, now)
 	t.tellPeople(nodeNotices(written, next.before)...)
