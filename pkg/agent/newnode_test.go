@@ -75,3 +75,21 @@ func TestWritesOfANewNode(t *testing.T) {
 		}
 	})
 }
+
+// Nodes that come within a second are described together: it takes no more requests than one of them would.
+func TestNodesThatComeTogetherAreDescribedTogether(t *testing.T) {
+	inZoneOf(t, []sim.Subnet{subnet("subnet-a", "10.0.4.0/24")}, []eni.Limits{{ENIs: 2, V4: 40}}, 1, []int{2}, func(t *testing.T, z *zone) {
+		before := z.account.Calls()[sim.ActDescribe]
+		for i := range 4 {
+			n := z.addZoneNode(fmt.Sprint("new-", i), 2, eni.Limits{ENIs: 2, V4: 40})
+			z.join(n)
+			n.start(-1, false)
+			defer n.stop()
+			sleep(200 * time.Millisecond)
+		}
+		sleep(5 * time.Second)
+		if n := z.account.Calls()[sim.ActDescribe] - before; n > 2 {
+			t.Errorf("%d describes of four nodes that came within a second", n)
+		}
+	})
+}

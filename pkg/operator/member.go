@@ -289,7 +289,7 @@ func (m *member) describeDue(view order.View, now order.Moment) (at time.Duratio
 		}
 	}
 	if m.shown == nil {
-		return m.term.Acquired + settle, true
+		return max(m.term.Acquired+settle, m.met.at), true // those that come after it are described together
 	}
 	switch {
 	case m.limits != (eni.Limits{}):
