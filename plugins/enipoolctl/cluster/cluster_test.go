@@ -270,10 +270,11 @@ func TestTheOperatorIsAsked(t *testing.T) {
 func TestWrongCallsOfAClusterSayWhatIsWrong(t *testing.T) {
 	_, flags := cluster3(t)
 	for want, args := range map[string][]string{
-		"name one node: enipoolctl cluster why NODE":                                   {"why"},
-		"--operator 127.0.0.1:9810: must be a URL like http://127.0.0.1:9810":          {"budget", "--operator", "127.0.0.1:9810"},
-		"--operator localhost:9810: must be a URL like http://127.0.0.1:9810":          {"budget", "--operator", "localhost:9810"},
-		"no operator can be asked: Get \"http://127.0.0.1:1/budget?\": dial tcp 127.0": {"budget", "--operator", "http://127.0.0.1:1/"},
+		`it has no context "prod"; it has: c; --kubeconfig names a file, --context one of its contexts`: {"nodes", "--context", "prod"},
+		"name one node: enipoolctl cluster why NODE":                                                    {"why"},
+		"--operator 127.0.0.1:9810: must be a URL like http://127.0.0.1:9810":                           {"budget", "--operator", "127.0.0.1:9810"},
+		"--operator localhost:9810: must be a URL like http://127.0.0.1:9810":                           {"budget", "--operator", "localhost:9810"},
+		"no operator can be asked: Get \"http://127.0.0.1:1/budget?\": dial tcp 127.0":                  {"budget", "--operator", "http://127.0.0.1:1/"},
 	} {
 		if code, _, errs := run(Command(), append(append([]string{"cluster"}, args...), flags...)...); code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("%v: exit %d, %s", args, code, errs)
