@@ -74,11 +74,12 @@ func (r *rivals) await(ctx context.Context) {
 		if err != nil || found == nil {
 			return
 		}
+		pause := retryPeriod
 		if found.renews {
 			r.say(slog.LevelError, found.Error())
+			pause = renewDeadline // that may last, and each list goes through the leases of all nodes
 		}
-		// All who stand by would stand up at once else, and find each other.
-		r.wait(ctx, retryPeriod+rand.N(retryPeriod))
+		r.wait(ctx, pause+rand.N(pause/2)) // all who stand by would find each other else
 	}
 }
 
