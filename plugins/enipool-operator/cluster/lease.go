@@ -68,18 +68,18 @@ type Election struct {
 func (e Election) Run(ctx context.Context, lead func(context.Context, operator.Lead) error) error {
 	others := &rivals{Election: e}
 	for ctx.Err() == nil {
-		if others.await(ctx); ctx.Err() != nil {
+		if others.awaitNone(ctx); ctx.Err() != nil {
 			break
 		}
 		err := e.leadOnce(ctx, func(ctx context.Context, l operator.Lead) error {
-			if err := others.refuse(ctx); err != nil {
+			if err := others.refuseTerm(ctx); err != nil {
 				return err
 			}
 			return lead(ctx, l)
 		})
 		if err != nil {
 			e.Log.Error("this operator does not lead any more; it stands for election again", "error", err)
-			others.wait(ctx, renewDeadline+rand.N(renewDeadline/2)) // two that have found each other do so once
+			waitFor(ctx, renewDeadline+rand.N(renewDeadline/2)) // two that have found each other do so once
 		}
 	}
 	return nil

@@ -44,9 +44,9 @@ type rival struct {
 	renews            bool // it has changed while it was watched
 }
 
-// note takes in a list of leases and returns the first rival, nil if there is none. A lease that does not change for as long as it lasts is held by
+// noteLeases takes in a list of leases and returns the first rival, nil if there is none. A lease that does not change for as long as it lasts is held by
 // nobody any more. Only the time that passes here counts: clocks of others may differ.
-func (r *rivals) note(list []coordinationv1.Lease, now time.Time) (found *rival) {
+func (r *rivals) noteLeases(list []coordinationv1.Lease, now time.Time) (found *rival) {
 	next := map[string]sighting{}
 	for i := range list {
 		l := &list[i]
@@ -67,25 +67,25 @@ func (r *rivals) note(list []coordinationv1.Lease, now time.Time) (found *rival)
 	return found
 }
 
-// await returns once no operator of another namespace leads, or ctx ends. Where the leases can't be listed the term's begin says so.
-func (r *rivals) await(ctx context.Context) {
+// awaitNone returns once no operator of another namespace leads, or ctx ends. Where the leases can't be listed the term's begin says so.
+func (r *rivals) awaitNone(ctx context.Context) {
 	for ctx.Err() == nil {
-		found, err := r.look(ctx)
+		found, err := r.listRivals(ctx)
 		if err != nil || found == nil {
 			return
 		}
 		pause := retryPeriod
 		if found.renews {
-			r.say(slog.LevelError, found.Error())
+			r.logOnce(slog.LevelError, found.Error())
 			pause = renewDeadline // that may last, and each list goes through the leases of all nodes
 		}
-		r.wait(ctx, pause+rand.N(pause/2)) // all who stand by would find each other else
+		waitFor(ctx, pause+rand.N(pause/2)) // all who stand by would find each other else
 	}
 }
 
-// refuse returns why a term that has its lease does not begin: an operator of another namespace has its own, as one that took it at the same time.
-func (r *rivals) refuse(ctx context.Context) error {
-	found, err := r.look(ctx)
+// refuseTerm returns why a term that has its lease does not begin: an operator of another namespace has its own, as one that took it at the same time.
+func (r *rivals) refuseTerm(ctx context.Context) error {
+	found, err := r.listRivals(ctx)
 	if err != nil {
 		return fmt.Errorf("look for operators in other namespaces: %w", err)
 	}
@@ -95,31 +95,31 @@ func (r *rivals) refuse(ctx context.Context) error {
 	return found
 }
 
-// look lists the leases. Roles of before do not allow that: their operators lead without.
-func (r *rivals) look(ctx context.Context) (*rival, error) {
+// listRivals lists the leases. Roles of before do not allow that: their operators lead without.
+func (r *rivals) listRivals(ctx context.Context) (*rival, error) {
 	if r.All == nil {
 		return nil, nil
 	}
 	list, err := r.All(ctx)
 	if apierrors.IsForbidden(err) {
-		r.say(slog.LevelWarn, fmt.Sprintf("whether another operator leads this cluster from another namespace can't be seen; the ClusterRole enipool-operator allows it (conf/kubernetes/operator): %v", err))
+		r.logOnce(slog.LevelWarn, fmt.Sprintf("whether another operator leads this cluster from another namespace can't be seen; the ClusterRole enipool-operator allows it (conf/kubernetes/operator): %v", err))
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return r.note(list, time.Now()), nil
+	return r.noteLeases(list, time.Now()), nil
 }
 
-func (r *rivals) wait(ctx context.Context, d time.Duration) {
+func waitFor(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
 }
 
-// say logs what was not logged last.
-func (r *rivals) say(level slog.Level, text string) {
+// logOnce logs what was not logged last.
+func (r *rivals) logOnce(level slog.Level, text string) {
 	if r.said != text {
 		r.said = text
 		r.Log.Log(context.Background(), level, text)
