@@ -134,7 +134,7 @@ func TestReservedRangesAreShown(t *testing.T) {
 		"0 of 1, 1 ends":   {Spec: crd.SubnetSpec{Reserve: []string{"10.0.0.32/28"}}, Status: crd.SubnetStatus{Reserved: held("10.0.0.0/28")}},
 		"1 ends":           {Status: crd.SubnetStatus{Reserved: held("10.0.0.0/28")}},
 	} {
-		if got := subnetRows([]crd.Subnet{s})[0].countReserved(); got != want {
+		if got := countReserved(subnetRows([]crd.Subnet{s})[0]); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -80,7 +80,7 @@ func rangesOf(s *crd.Subnet) *ranges {
 }
 
 // countReserved says how many of the ranges are reserved, and what keeps the others from it.
-func (s subnetRow) countReserved() string {
+func countReserved(s subnetRow) string {
 	if s.Ranges == nil {
 		return "-"
 	}
@@ -145,7 +145,7 @@ func printSubnets(out io.Writer, leader Leader, rows []subnetRow, now time.Time)
 	fmt.Fprintln(table, "SUBNET\tUSE\tSTATE\tFOR\tNEXT\tZONE\tCIDR\tFREE\tROOM\tOWED\tENIS\tADDRESSES\tRESERVED\tDESCRIBED")
 	for _, r := range rows {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", r.Subnet, r.Use, cli.OrDash(r.State), age(now, r.FullSince), ahead(now, r.Next),
-			cli.OrDash(r.Zone), cli.OrDash(cmp.Or(r.CIDR, r.CIDR6)), r.Free, r.Room, r.Owed, r.ENIs, r.Addresses, r.countReserved(), age(now, r.Described))
+			cli.OrDash(r.Zone), cli.OrDash(cmp.Or(r.CIDR, r.CIDR6)), r.Free, r.Room, r.Owed, r.ENIs, r.Addresses, countReserved(r), age(now, r.Described))
 	}
 	return table.Flush()
 }
