@@ -18,10 +18,16 @@ type leave struct {
 	outdated string        // the version that the last write was too old for, "" for none
 }
 
-// lookIfDue describes, once no operator calls the cloud for the node.
+// lookIfDue describes, once no operator calls the cloud for the node. With each describe the node's object is read again: it may have been
+// put back from a backup of when an operator called, and nobody else tells the agent.
 func (s self) lookIfDue(ctx context.Context, now time.Duration) {
-	if s.mayCall(ctx, now) {
-		s.Agent.lookIfDue(ctx, now)
+	if !s.mayCall(ctx, now) {
+		return
+	}
+	before := s.calls[object{}] != nil
+	s.Agent.lookIfDue(ctx, now)
+	if s.Object != nil && !before && s.calls[object{}] != nil {
+		s.Object.ReadAgain()
 	}
 }
 
@@ -34,11 +40,16 @@ func (s self) mayCall(ctx context.Context, now time.Duration) bool {
 	switch {
 	case s.mem.Operated:
 		return s.hasLeft(ctx, now)
-	case !s.holds():
+	case s.Object == nil:
 		return true
 	}
 	first, heard := s.Object.First()
-	switch {
+	switch calls := !s.holds(); {
+	case calls && (!heard || order.AgentCalls(first.View)):
+		return true // it needs no API server for that
+	case calls:
+		s.Log.Warn("the node's NodeNetwork says that an operator calls the cloud, as one from a backup does: the agent calls no more until the operator has ended that")
+		s.out.calls, s.out.leftAt, s.mem.Calls, s.view = false, 0, false, view{} // by a view of before, leaks would be deleted
 	case !heard:
 		s.view.operated, s.view.told = true, []pool.Cause{s.unread()}
 		return false
@@ -86,7 +97,7 @@ func (s self) hasLeft(ctx context.Context, now time.Duration) bool {
 		return wait(pool.UnderWay, "the operator's last calls are to show")
 	}
 	// What it may have been making shows as such, and is no ENI of nobody's before.
-	s.Cloud.Recall(cloud.Notes{Begun: newest.Tokens})
+	s.Cloud.Recall(cloud.Notes{Begun: newest.Tokens, Listed: s.Cloud.Notes().Listed})
 	s.mem.Operated, s.mem.Calls, s.out.calls = false, true, true
 	if err := s.remember(); err != nil {
 		s.mem.Operated, s.mem.Calls, s.out.calls = true, false, false

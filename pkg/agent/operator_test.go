@@ -321,22 +321,41 @@ func (op *testOperator) grow(ctx context.Context) {
 type objectOf struct {
 	op *testOperator
 	p  process
+
+	watched, read bool
+	first         order.Object // as it was read last, where it is not watched
 }
 
-func (o objectOf) Newest() (order.Object, bool) {
+func (o *objectOf) Newest() (order.Object, bool) {
 	o.op.mu.Lock()
 	defer o.op.mu.Unlock()
+	o.watched = true
 	return o.op.shown, !o.op.deaf || o.op.shown.Version != ""
 }
 
-func (o objectOf) First() (order.Object, bool) {
+func (o *objectOf) First() (order.Object, bool) {
 	o.op.mu.Lock()
 	o.op.firsts++
+	watched, read := o.watched, o.read
 	o.op.mu.Unlock()
-	return o.Newest()
+	if watched {
+		return o.Newest()
+	}
+	if !read {
+		o.ReadAgain()
+	}
+	return o.first, o.read
 }
 
-func (o objectOf) Wrong() error {
+func (o *objectOf) ReadAgain() {
+	o.op.mu.Lock()
+	defer o.op.mu.Unlock()
+	if !o.op.deaf {
+		o.first, o.read = o.op.is, true
+	}
+}
+
+func (o *objectOf) Wrong() error {
 	o.op.mu.Lock()
 	defer o.op.mu.Unlock()
 	if o.op.deaf {
@@ -347,7 +366,7 @@ func (o objectOf) Wrong() error {
 
 var errDeaf = errors.New("connection refused")
 
-func (o objectOf) Write(_ context.Context, from order.Object, spec order.Spec, asks order.Asks) (written order.Object, err error) {
+func (o *objectOf) Write(_ context.Context, from order.Object, spec order.Spec, asks order.Asks) (written order.Object, err error) {
 	o.p.ownTime("write", from.Version)
 	failed := o.p.do(func() error {
 		o.op.mu.Lock()

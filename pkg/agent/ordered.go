@@ -87,10 +87,10 @@ func (o *ordered) lookIfDue(ctx context.Context, now time.Duration) {
 }
 
 // isUsable tells whether the newest copy says what the node has: it is of this boot and not older than what the node cache
-// has seen, and the operator calls the cloud.
+// has seen, and the operator calls the cloud. One that says so while the agent still remembers its own calls was put back.
 func (o *ordered) isUsable() bool {
 	spec, status := o.newest.Spec, o.newest.Status
-	return o.heard && spec.Mode == order.Operator && status.Mode == order.Operator && spec.Boot == o.Boot &&
+	return o.heard && !o.mem.Calls && spec.Mode == order.Operator && status.Mode == order.Operator && spec.Boot == o.Boot &&
 		status.Limits != (eni.Limits{}) && hasPrimary(status) && !order.Stale(o.mem.Revision, status) && o.isTold()
 }
 

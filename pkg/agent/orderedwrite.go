@@ -35,24 +35,42 @@ func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
 	} else if o.newest.Status.Mode == order.Operator {
 		asks.Handover = nil // it was taken over
 	}
-	if order.Stale(o.mem.Revision, o.newest.Status) || !o.isTold() {
+	seen := o.seenRevision()
+	if order.Stale(seen, o.newest.Status) || !o.isTold() {
 		cached, err := o.read(ctx)
 		if err != nil {
 			cached = nil // there is nothing that serves pods
 		}
-		next = order.Seen(cached, order.View{Spec: next, Status: o.newest.Status}, o.mem.Revision)
+		next = order.Seen(cached, order.View{Spec: next, Status: o.newest.Status}, seen)
 	}
-	if !sameSpec(next, o.newest.Spec) || !sameAsks(asks, o.newest.Asks) {
-		if o.mem.Calls { // an agent with another provider that came next would call beside the operator
-			o.mem.Calls = false
-			if err := o.remember(); err != nil {
-				o.mem.Calls = true
-				o.noteError(err)
-				return
-			}
-		}
+	if (!sameSpec(next, o.newest.Spec) || !sameAsks(asks, o.newest.Asks)) && o.endOwnCalls(seen) {
 		o.write(ctx, next, asks, nil, now)
 	}
+}
+
+// seenRevision is the revision that the agent has seen. An object by which an operator calls while the agent remembers that it calls itself was
+// put back: its status is one of before those calls, whatever its revision.
+func (o *ordered) seenRevision() int64 {
+	if o.mem.Calls && o.newest.Version != "" && !order.AgentCalls(o.newest.View) {
+		return max(o.mem.Revision, o.newest.Status.Revision) + 1
+	}
+	return o.mem.Revision
+}
+
+// endOwnCalls writes down that the agent calls no more, before the operator is asked to: an agent with another provider that came next would
+// call beside it.
+func (o *ordered) endOwnCalls(seen int64) bool {
+	if !o.mem.Calls {
+		return true
+	}
+	before := o.mem.Revision
+	o.mem.Calls, o.mem.Revision = false, seen
+	if err := o.remember(); err != nil {
+		o.mem.Calls, o.mem.Revision = true, before
+		o.noteError(err)
+		return false
+	}
+	return true
 }
 
 // askIfDue writes what the node needs and what goes back, if that is not what the object says.

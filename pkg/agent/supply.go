@@ -40,6 +40,8 @@ type Object interface {
 	Newest() (order.Object, bool)
 	// First returns the first copy that was read, which it does not watch, and false until then. Later ones may be newer.
 	First() (order.Object, bool)
+	// ReadAgain reads the copy that First returns once more, beside the caller.
+	ReadAgain()
 	// Wrong returns why the object can't be read now, nil if it can.
 	Wrong() error
 	// Write writes the spec where the object still has the version of from, makes the object where that is "", and

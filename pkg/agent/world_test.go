@@ -198,7 +198,7 @@ func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 		Memory: p, Events: noEvents{}, Log: log, PendingADDs: p.wants, Publish: p.publish, Beat: n.beat,
 		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Clock: clock, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7+n.seed))}
 	if n.operator != nil {
-		parts.Object, parts.Boot = objectOf{n.operator, p}, n.operator.boot
+		parts.Object, parts.Boot = &objectOf{op: n.operator, p: p}, n.operator.boot
 	}
 	if n.zone != nil {
 		parts.Object, parts.Boot = zoneObject{n.zone, p}, "boot-1"

@@ -281,6 +281,8 @@ func (o zoneObject) Newest() (order.Object, bool) {
 // First implements Object.
 func (o zoneObject) First() (order.Object, bool) { return o.Newest() }
 
+func (o zoneObject) ReadAgain() {} // First is the newest one here
+
 // Wrong implements Object.
 func (o zoneObject) Wrong() error { return nil }
 

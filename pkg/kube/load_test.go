@@ -61,16 +61,68 @@ func TestLoadNeverQuotesTheFile(t *testing.T) {
 			if err := os.WriteFile(name, []byte(broken), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Load(name); err != nil {
-				tried++
-				if strings.Contains(err.Error(), "secret") {
-					t.Fatalf("%q in place of %q at %d: %v", with, kubeconfig[at], at, err)
+			for _, load := range []func() (*rest.Config, error){func() (*rest.Config, error) { return Load(name) }, func() (*rest.Config, error) { return LoadForPeople(name, "") }} {
+				if _, err := load(); err != nil {
+					tried++
+					if strings.Contains(err.Error(), "secret") {
+						t.Fatalf("%q in place of %q at %d: %v", with, kubeconfig[at], at, err)
+					}
 				}
 			}
 		}
 	}
 	if tried < 100 {
 		t.Errorf("only %d of them were errors", tried)
+	}
+}
+
+// What people have is read as kubectl reads it.
+func TestPeopleReachWhatKubectlReaches(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	write("ca.crt", "a certificate")
+	one := write("one", kubeconfig)
+	two := write("two", strings.NewReplacer("10.0.0.1", "10.0.0.2", "name: c,", "name: d,", "cluster: c,", "cluster: d,", "name: x", "name: other", "current-context: x", "").Replace(kubeconfig))
+	broken := write("broken", "topsecret: [")
+	t.Setenv("HOME", dir)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	for _, tt := range []struct {
+		name, variable, file, context string
+		want                          string
+	}{
+		{"the first of a list", one + ":" + two, "", "", "https://10.0.0.1:6443"},
+		{"the current context is in the second file", filepath.Join(dir, "none") + ":" + one, "", "", "https://10.0.0.1:6443"},
+		{"a context of the second file", one + ":" + two, "", "other", "https://10.0.0.2:6443"},
+		{"a file that is named goes before the list", two, one, "", "https://10.0.0.1:6443"},
+		{"no such context", one + ":" + two, "", "z", `it has no context "z"; it has: other, x`},
+		{"no such file", one, filepath.Join(dir, "none"), "", "no such file"},
+		{"a broken one in the list", one + ":" + broken, "", "", broken + ": it is not valid"},
+		{"nothing", "", "", "", "this is no pod of a cluster"},
+	} {
+		t.Setenv("KUBECONFIG", tt.variable)
+		c, err := LoadForPeople(tt.file, tt.context)
+		switch {
+		case err == nil && c.Host != tt.want:
+			t.Errorf("%s: %s, want %s", tt.name, c.Host, tt.want)
+		case err != nil && (!strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "topsecret")):
+			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
+		}
+	}
+	t.Setenv("KUBECONFIG", "")
+	write(".kube/config", kubeconfig)
+	write(".kube/ca.crt", "a certificate")
+	if c, err := LoadForPeople("", ""); err != nil || c.Host != "https://10.0.0.1:6443" || c.CAFile != filepath.Join(dir, ".kube/ca.crt") {
+		t.Errorf("of the home: %+v, %v", c, err)
 	}
 }
 

@@ -44,6 +44,7 @@ type Object struct {
 	log  *slog.Logger
 
 	asked   chan struct{} // closed when somebody asks for the first copy
+	again   chan struct{} // gets a value when that is to be read once more
 	wanted  chan struct{} // closed when somebody asks for the newest one
 	first   sync.Once
 	once    sync.Once
@@ -68,7 +69,7 @@ func newObject(node string, config *rest.Config, v *view, log *slog.Logger) (*Ob
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, "" // custom objects know nothing else
 	c, err := rest.RESTClientFor(config)
-	return &Object{node: node, rest: c, view: v, log: log, asked: make(chan struct{}), wanted: make(chan struct{}), changed: make(chan struct{}, 1)}, err
+	return &Object{node: node, rest: c, view: v, log: log, asked: make(chan struct{}), again: make(chan struct{}, 1), wanted: make(chan struct{}), changed: make(chan struct{}, 1)}, err
 }
 
 // Newest returns the newest copy that is known, of version "" if there is no object, and false until the first read. From

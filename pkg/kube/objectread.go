@@ -21,6 +21,9 @@ func (o *Object) First() (order.Object, bool) {
 	return o.newest, o.read
 }
 
+// ReadAgain reads the first copy once more, beside the caller. One that is watched is the newest anyway.
+func (o *Object) ReadAgain() { signalChange(o.again) }
+
 // Wrong returns why the object can't be read now, nil if it can.
 func (o *Object) Wrong() error {
 	o.mu.Lock()
@@ -44,6 +47,7 @@ func (o *Object) run(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-o.wanted:
+			case <-o.again:
 			}
 			continue // what was read is old by now
 		case err != nil:

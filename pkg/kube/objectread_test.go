@@ -40,6 +40,26 @@ func TestTheFirstCopyIsReadOnce(t *testing.T) {
 	})
 }
 
+// Who asks once more hears of an object that was made since, and watches nothing all the same.
+func TestTheFirstCopyIsReadAgain(t *testing.T) {
+	own(t, func(t *testing.T, c *cluster, o *Object) {
+		if version, read := first(o); !read || version != "" {
+			t.Errorf("%q, %v", version, read)
+		}
+		c.put(&crd.NodeNetwork{ObjectMeta: newNode().ObjectMeta, Status: crd.NodeNetworkStatus{Revision: 1}})
+		time.Sleep(time.Hour)
+		if version, _ := first(o); version != "" || c.asked() != 1 {
+			t.Errorf("%q after %d requests", version, c.asked())
+		}
+		o.ReadAgain()
+		o.ReadAgain()
+		time.Sleep(time.Hour)
+		if version, _ := first(o); version == "" || c.asked() > 3 {
+			t.Errorf("%q after %d requests", version, c.asked())
+		}
+	})
+}
+
 // Where the kinds are not installed there is no operator, whether or not the agent may read them. Where they are, an agent that may not does
 // not know.
 func TestWithoutTheKindsThereIsNoObject(t *testing.T) {

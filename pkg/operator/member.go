@@ -110,8 +110,16 @@ func (m *member) takeCopy(n *crd.NodeNetwork) {
 	if n.Generation > m.putBack {
 		m.putBack = 0
 	}
-	m.view, m.wrong = crd.View(n)
+	m.readView()
 	m.takeReclaim(isFirst, isNewSpec)
+}
+
+// readView makes the view of the copy. Nobody starts the pods of a node that the cluster does not reach, and nobody corrects what its agent wrote
+// last: they would be the first ever after, and others give back for them.
+func (m *member) readView() {
+	if m.view, m.wrong = crd.View(m.network); m.node.Cut {
+		m.view.Spec.Waiting = 0
+	}
 }
 
 // isKnown tells whether there is an object that can be read.

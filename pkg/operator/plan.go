@@ -27,8 +27,10 @@ func (t *term) plan(node *member, view order.View, now order.Moment) (list []pla
 		if node.isGoing() {
 			break
 		}
-		list, noPlace = t.growth(node, view, now)
-		node.noteNeeded(view, list, noPlace, now.Mono)
+		if !node.node.Cut { // what it got nobody there would use, and pods of others may need
+			list, noPlace = t.growth(node, view, now)
+			node.noteNeeded(view, list, noPlace, now.Mono)
+		}
 		list = append(list, t.clean(node, view, now)...)
 	case order.Joining:
 		list = t.finish(node, view)

@@ -132,7 +132,9 @@ func (t *term) takeNode(name string) {
 	}
 	before := node.node.Instance
 	node.node = t.nodes[name]
-	t.dirty[name] = true
+	if t.dirty[name] = true; node.network != nil {
+		node.readView()
+	}
 	switch {
 	case before == node.node.Instance:
 	case before == "":

@@ -142,7 +142,8 @@ func prepare(file string, stderr io.Writer, takeLogs func(*slog.Logger)) (*proce
 	return &process{conf: conf, operator: o, metrics: metrics, events: events, log: log, election: cluster.Election{Client: set.CoordinationV1(), Name: "enipool-operator",
 		Namespace: cmp.Or(conf.Namespace, os.Getenv("POD_NAMESPACE"), "kube-system"),
 		Identity:  host + "_" + rand.Text()[:8], // two processes of a host are two candidates
-		Duration:  operatorconf.LeaseDuration, Log: log, Recorder: events.Recorder()}}, nil
+		Duration:  operatorconf.LeaseDuration, Log: log, Recorder: events.Recorder(),
+		All: cluster.ListLeases(set.CoordinationV1(), "enipool-operator")}}, nil
 }
 
 // takeLogs sends what the Kubernetes libraries log to the program's log. They have one for the whole process.

@@ -129,6 +129,8 @@ func (o *object) Newest() (order.Object, bool) {
 // First implements agent.Object.
 func (o *object) First() (order.Object, bool) { return o.Newest() }
 
+func (o *object) ReadAgain() {} // First is the newest one here
+
 // Wrong implements agent.Object.
 func (o *object) Wrong() error {
 	o.mu.Lock()

@@ -50,6 +50,23 @@ func TestTheAgentReadsTheConfigurationOfEachOverlay(t *testing.T) {
 	}
 }
 
+// A ConfigMap whose name has a hash goes with a change, and pods that still mount it may have to start again until the new ones are ready: what prunes
+// has to wait for that.
+func TestAConfigMapWithAHashIsPrunedLast(t *testing.T) {
+	for _, dir := range folders(t) {
+		k := readKustomization(t, dir)
+		for _, g := range k.ConfigMapGenerator {
+			if k.GeneratorOptions["disableNameSuffixHash"] == true || g.Options["disableNameSuffixHash"] == true || g.Behavior == "merge" || g.Behavior == "replace" {
+				continue
+			}
+			annotations, _ := g.Options["annotations"].(map[string]any)
+			if annotations["argocd.argoproj.io/sync-options"] != "PruneLast=true" {
+				t.Errorf("%s: %s: %v", dir, g.Name, g.Options)
+			}
+		}
+	}
+}
+
 func TestTheConflistIsTheOneThatInstallBringsAlong(t *testing.T) {
 	if read(t, root+"/base/10-enipool.conflist") != string(install.DefaultConflist()) {
 		t.Error("conf/kubernetes/base/10-enipool.conflist is another one than pkg/install's; copy the latter over it")

@@ -39,6 +39,45 @@ func (c *cluster) nodeNetwork(node string) *crd.NodeNetwork {
 	}
 }
 
+// stamps is what a cluster's own rules may do to whatever is written: each write gets labels and annotations, another one each time.
+const stamps = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: stamps}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [enipool.io], apiVersions: [v1alpha1], operations: [CREATE, UPDATE], resources: [nodenetworks]}
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: >-
+        [JSONPatch{op: "add", path: "/metadata/labels", value: {"example.com/team": "net"}},
+        JSONPatch{op: "add", path: "/metadata/annotations", value: {"example.com/slots": string(object.spec.slots)}}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: stamps}
+spec: {policyName: stamps}
+`
+
+// labelled checks that an agent's writes are taken where others add labels and annotations to them.
+func (c *cluster) labelled(agent client.Client) {
+	c.t.Helper()
+	c.Apply(stamps)
+	own, slots := &crd.NodeNetwork{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, 16
+	c.Eventually("labels are added to what an agent writes", func() error {
+		slots = 48 - slots
+		err := agent.Patch(context.Background(), own, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec": {"slots": %d}}`, slots)))
+		if err == nil && (own.Labels["example.com/team"] != "net" || own.Annotations["example.com/slots"] != fmt.Sprint(slots) || slots != 32) {
+			err = fmt.Errorf("%v, %v", own.Labels, own.Annotations)
+		}
+		return err
+	})
+}
+
 func TestAnAgentWritesTheNodeNetworkOfItsNodeAlone(t *testing.T) {
 	c := start(t, kube.Options{})
 	c.install(root + "/base")
@@ -85,13 +124,14 @@ func TestAnAgentWritesTheNodeNetworkOfItsNodeAlone(t *testing.T) {
 	}
 	refused("another's spec", patch(agent, "n2", `{"spec": {"slots": 32}}`), "writes no other NodeNetwork")
 	for _, text := range []string{
-		`{"metadata": {"finalizers": null}}`, `{"metadata": {"ownerReferences": null}}`, `{"metadata": {"labels": {"a": "b"}}}`, `{"metadata": {"annotations": {"a": "b"}}}`,
+		`{"metadata": {"finalizers": null}}`, `{"metadata": {"ownerReferences": null}}`,
 	} {
-		refused(text, patch(agent, "n1", text), "an agent changes no finalizers, owners, labels or annotations")
+		refused(text, patch(agent, "n1", text), "an agent changes no finalizers or owners")
 		if err := patch(admin, "n2", text); err != nil {
 			t.Errorf("%s: nor may the administrator: %v", text, err)
 		}
 	}
+	c.labelled(agent)
 	own := &crd.NodeNetwork{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	c.must(admin.Get(ctx, client.ObjectKeyFromObject(own), own))
 	for what, err := range map[string]error{

@@ -51,7 +51,7 @@ func TestTheAgentMayDoThisAndNothingElse(t *testing.T) {
 
 // The same of the operator. That it needs no more plugins/enipool-operator shows, which runs it with this role.
 func TestTheOperatorMayDoThisAndNothingElse(t *testing.T) {
-	want := []string{"create events", "create subnets", "get nodenetworks", "list nodenetworks", "list nodes", "list subnets", "patch events", "patch nodenetworks",
+	want := []string{"create events", "create subnets", "get nodenetworks", "list leases", "list nodenetworks", "list nodes", "list subnets", "patch events", "patch nodenetworks",
 		"update nodenetworks/status", "update subnets/status", "watch nodenetworks", "watch nodes", "watch subnets"}
 	if diff := cmp.Diff(want, rights(t, "enipool-operator")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

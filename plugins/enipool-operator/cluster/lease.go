@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"sync/atomic"
@@ -58,18 +59,27 @@ type Election struct {
 	Duration  time.Duration // of the lease, in whole seconds, at least 11 s
 	Log       *slog.Logger
 	Recorder  resourcelock.EventRecorder // tells on the lease who leads; nil: nobody is told
+	// All lists the operators' leases of all namespaces, of which one may be held. nil: there is one namespace.
+	All func(context.Context) ([]coordinationv1.Lease, error)
 }
 
 // Run waits for the lease and leads with it, again and again until ctx ends. lead ends with its context, at once with
 // Lead.Held, and the lease is not given to another before lead has returned. An error of lead gives the lease to another for once.
 func (e Election) Run(ctx context.Context, lead func(context.Context, operator.Lead) error) error {
+	others := &rivals{Election: e}
 	for ctx.Err() == nil {
-		if err := e.leadOnce(ctx, lead); err != nil {
-			e.Log.Error("this operator does not lead any more; it stands for election again", "error", err)
-			select {
-			case <-ctx.Done():
-			case <-time.After(renewDeadline):
+		if others.awaitNone(ctx); ctx.Err() != nil {
+			break
+		}
+		err := e.leadOnce(ctx, func(ctx context.Context, l operator.Lead) error {
+			if err := others.refuseTerm(ctx); err != nil {
+				return err
 			}
+			return lead(ctx, l)
+		})
+		if err != nil {
+			e.Log.Error("this operator does not lead any more; it stands for election again", "error", err)
+			waitFor(ctx, renewDeadline+rand.N(renewDeadline/2)) // two that have found each other do so once
 		}
 	}
 	return nil

@@ -170,12 +170,18 @@ func stripNode(of any) (any, error) {
 	}
 	return &corev1.Node{TypeMeta: n.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels},
-		Spec:       corev1.NodeSpec{ProviderID: n.Spec.ProviderID}}, nil
+		Spec:       corev1.NodeSpec{ProviderID: n.Spec.ProviderID, Taints: slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return !isCut(t) })}}, nil
 }
 
 func nodeOf(n *corev1.Node) operator.Node {
 	return operator.Node{Name: n.Name, Instance: operator.InstanceOf(n.Spec.ProviderID), Type: n.Labels[corev1.LabelInstanceTypeStable],
-		Zone: n.Labels[corev1.LabelTopologyZone], Labels: n.Labels}
+		Zone: n.Labels[corev1.LabelTopologyZone], Labels: n.Labels, Cut: slices.ContainsFunc(n.Spec.Taints, isCut)}
+}
+
+// isCut tells whether the taint says that the cluster does not reach the node. The cluster sets the first one when its kubelet has told nothing for
+// a while, and people the other; a fresh node, which waits for its first addresses, has neither.
+func isCut(t corev1.Taint) bool {
+	return t.Key == corev1.TaintNodeUnreachable || t.Key == corev1.TaintNodeOutOfService
 }
 
 // ReadNode implements operator.Objects.

@@ -285,6 +285,10 @@ func lead(ctx context.Context, u *user) error {
 	if err != nil {
 		return err
 	}
+	// That the others here hold leases keeps nobody from leading: each is a user of its own.
+	if _, err := ListLeases(set.CoordinationV1(), "enipool-operator")(ctx); err != nil {
+		return err
+	}
 	leading, stop := context.WithCancel(ctx)
 	defer stop()
 	e := Election{Client: set.CoordinationV1(), Namespace: u.name, Name: "enipool-operator", Identity: "one", Duration: 15 * time.Second, Log: slog.New(slog.DiscardHandler)}

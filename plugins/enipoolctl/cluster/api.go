@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -29,12 +27,11 @@ type API struct {
 	Namespace              string // of the operators and agents
 }
 
-// Open returns the API server that a kubeconfig names. It does not call it. "" is what kubectl takes: KUBECONFIG, a
-// pod's own account, or the file of the home.
-func Open(kubeconfig, namespace string) (*API, error) {
-	config, err := kube.Load(chosenFile(kubeconfig))
+// Open returns the API server that kubectl would call with that kubeconfig and context, "" for what it takes by itself. It does not call it.
+func Open(kubeconfig, context, namespace string) (*API, error) {
+	config, err := kube.LoadForPeople(kubeconfig, context)
 	if err != nil {
-		return nil, fmt.Errorf("%w; --kubeconfig names a file", err)
+		return nil, fmt.Errorf("%w; --kubeconfig names a file, --context one of its contexts", err)
 	}
 	api := &API{Namespace: namespace}
 	scheme := runtime.NewScheme()
@@ -64,30 +61,6 @@ func Open(kubeconfig, namespace string) (*API, error) {
 		}
 	}
 	return api, nil
-}
-
-// chosenFile returns the kubeconfig to use, "" for the account of the pod that this is.
-func chosenFile(named string) string {
-	if named != "" {
-		return named
-	}
-	if files := filepath.SplitList(os.Getenv("KUBECONFIG")); len(files) > 0 {
-		return files[0]
-	}
-	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
-		return ""
-	}
-	if home, err := os.UserHomeDir(); err == nil {
-		if file := filepath.Join(home, ".kube", "config"); isFile(file) {
-			return file
-		}
-	}
-	return ""
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && !info.IsDir()
 }
 
 // page is how many objects a list asks for at once.

@@ -19,21 +19,23 @@ import (
 
 // Flags are how a cluster and its operator are reached, as they are typed.
 type Flags struct {
-	Kubeconfig, Namespace string
-	Operator, Port        string
-	Timeout               time.Duration
+	Kubeconfig, Context string
+	Namespace           string
+	Operator, Port      string
+	Timeout             time.Duration
 }
 
 // Register adds the flags to a command and all below it.
 func (f *Flags) Register(cmd *cobra.Command) {
 	flags := cmd.PersistentFlags()
-	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "the kubeconfig file; default: KUBECONFIG, the pod's own account, or ~/.kube/config")
+	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "the kubeconfig file; default: those of KUBECONFIG, ~/.kube/config, or the pod's own account")
+	flags.StringVar(&f.Context, "context", "", "the context of the kubeconfig; default: the current one")
 	flags.StringVar(&f.Namespace, "namespace", "kube-system", "the namespace of operators and agents")
 	flags.StringVar(&f.Operator, "operator", "", "the URL of the operator's pages; default: those of its pods, through the API server")
 	flags.StringVar(&f.Port, "port", "9810", "the port of its pods' pages")
 	flags.DurationVar(&f.Timeout, "timeout", 30*time.Second, "how long a request may take")
 	_ = cmd.MarkPersistentFlagFilename("kubeconfig") // the flag exists
-	for _, name := range []string{"namespace", "operator", "port"} {
+	for _, name := range []string{"context", "namespace", "operator", "port"} {
 		cli.Offer(cmd, name)
 	}
 	cli.Offer(cmd, "timeout", "10s", "30s")
@@ -41,7 +43,7 @@ func (f *Flags) Register(cmd *cobra.Command) {
 
 // Reach returns the API server and who asks the operator. It calls neither.
 func (f *Flags) Reach() (Asker, error) {
-	api, err := Open(f.Kubeconfig, f.Namespace)
+	api, err := Open(f.Kubeconfig, f.Context, f.Namespace)
 	return Asker{API: api, URL: f.Operator, Port: f.Port}, err
 }
 

@@ -118,6 +118,28 @@ func TestTheFullestSubnetsComeFirst(t *testing.T) {
 	}
 }
 
+// Of ranges that a Subnet names for the cloud to reserve it is shown how many are, and why not all.
+func TestReservedRangesAreShown(t *testing.T) {
+	held := func(cidrs ...string) (list []crd.CloudReservation) {
+		for _, c := range cidrs {
+			list = append(list, crd.CloudReservation{CIDR: c, ID: "scr-" + c})
+		}
+		return list
+	}
+	refused := []metav1.Condition{{Type: "Exhausted", Status: metav1.ConditionFalse, Reason: "x"}, {Type: operator.Reserved, Status: metav1.ConditionFalse, Reason: "Overlaps", Message: "of others"}}
+	for want, s := range map[string]crd.Subnet{
+		"-":                {},
+		"2 of 2":           {Spec: crd.SubnetSpec{Reserve: []string{"10.0.0.0/28", "10.0.0.32/28"}}, Status: crd.SubnetStatus{Reserved: held("10.0.0.32/28", "10.0.0.0/28")}},
+		"1 of 2, Overlaps": {Spec: crd.SubnetSpec{Reserve: []string{"10.0.0.0/28", "10.0.0.32/28"}}, Status: crd.SubnetStatus{Reserved: held("10.0.0.0/28"), Conditions: refused}},
+		"0 of 1, 1 ends":   {Spec: crd.SubnetSpec{Reserve: []string{"10.0.0.32/28"}}, Status: crd.SubnetStatus{Reserved: held("10.0.0.0/28")}},
+		"1 ends":           {Status: crd.SubnetStatus{Reserved: held("10.0.0.0/28")}},
+	} {
+		if got := countReserved(subnetRows([]crd.Subnet{s})[0]); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func lease(holder string, renewed time.Duration) *coordinationv1.Lease {
 	seconds := int32(15)
 	return &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}, ObjectMeta: metav1.ObjectMeta{Name: leaseName, Annotations: map[string]string{epochKey: "7"}},
@@ -182,7 +204,8 @@ func cluster3(t *testing.T) (*clustertest.Server, []string) {
 	}))
 	s.Put("/apis/enipool.io/v1alpha1/nodenetworks/n2", network("n2", 16, 16, 0, nil))
 	s.Put("/apis/enipool.io/v1alpha1/subnets/subnet-a", &crd.Subnet{TypeMeta: metav1.TypeMeta{Kind: "Subnet", APIVersion: "enipool.io/v1alpha1"}, ObjectMeta: metav1.ObjectMeta{Name: "subnet-a"},
-		Spec: crd.SubnetSpec{Use: "Shared"}, Status: crd.SubnetStatus{State: "Full", V4: "10.1.0.0/20", Zone: "zone-a", Free: 9, Owed: 9}})
+		Spec: crd.SubnetSpec{Use: "Shared", Reserve: []string{"10.1.1.0/28"}}, Status: crd.SubnetStatus{State: "Full", V4: "10.1.0.0/20", Zone: "zone-a", Free: 9, Owed: 9,
+			Reserved: []crd.CloudReservation{{CIDR: "10.1.1.0/28", ID: "scr-1"}}}})
 	s.Put("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/enipool-operator", lease("n3_abc", time.Second))
 	return s, []string{"--kubeconfig", s.Kubeconfig}
 }
@@ -197,7 +220,8 @@ func TestACompleteClusterIsShown(t *testing.T) {
 		{[]string{"nodes", "-o", "wide"}, []string{"POD-ADDRESSES", "TOLD", "i-n1", "7m"}},
 		{[]string{"nodes", "-o", "json"}, []string{`"leads": true`, `"cause": "SubnetFull"`, `"mode": "Self"`}},
 		{[]string{"subnets"}, []string{"subnet-a  Shared  Full", "10.1.0.0/20"}},
-		{[]string{"subnets", "-o", "yaml"}, []string{"- subnet: subnet-a"}},
+		{[]string{"subnets"}, []string{"RESERVED", "1 of 1"}},
+		{[]string{"subnets", "-o", "yaml"}, []string{"- subnet: subnet-a", "reserve:", "10.1.1.0/28"}},
 	} {
 		code, out, errs := run(Command(), append(append([]string{"cluster"}, tt.args...), flags...)...)
 		for _, want := range tt.want {
@@ -246,10 +270,11 @@ func TestTheOperatorIsAsked(t *testing.T) {
 func TestWrongCallsOfAClusterSayWhatIsWrong(t *testing.T) {
 	_, flags := cluster3(t)
 	for want, args := range map[string][]string{
-		"name one node: enipoolctl cluster why NODE":                                   {"why"},
-		"--operator 127.0.0.1:9810: must be a URL like http://127.0.0.1:9810":          {"budget", "--operator", "127.0.0.1:9810"},
-		"--operator localhost:9810: must be a URL like http://127.0.0.1:9810":          {"budget", "--operator", "localhost:9810"},
-		"no operator can be asked: Get \"http://127.0.0.1:1/budget?\": dial tcp 127.0": {"budget", "--operator", "http://127.0.0.1:1/"},
+		`it has no context "prod"; it has: c; --kubeconfig names a file, --context one of its contexts`: {"nodes", "--context", "prod"},
+		"name one node: enipoolctl cluster why NODE":                                                    {"why"},
+		"--operator 127.0.0.1:9810: must be a URL like http://127.0.0.1:9810":                           {"budget", "--operator", "127.0.0.1:9810"},
+		"--operator localhost:9810: must be a URL like http://127.0.0.1:9810":                           {"budget", "--operator", "localhost:9810"},
+		"no operator can be asked: Get \"http://127.0.0.1:1/budget?\": dial tcp 127.0":                  {"budget", "--operator", "http://127.0.0.1:1/"},
 	} {
 		if code, _, errs := run(Command(), append(append([]string{"cluster"}, args...), flags...)...); code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("%v: exit %d, %s", args, code, errs)

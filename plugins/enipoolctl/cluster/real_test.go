@@ -96,7 +96,7 @@ func TestARealAPIServer(t *testing.T) {
 		}
 	})
 	t.Run("watch", func(t *testing.T) {
-		api, err := Open(flags[1], "kube-system")
+		api, err := Open(flags[1], "", "kube-system")
 		if err != nil {
 			t.Fatal(err)
 		}

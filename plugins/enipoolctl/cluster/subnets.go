@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/operator"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
 
@@ -23,7 +27,8 @@ func subnetsCommand(reach *Flags) *cobra.Command {
 		Long: `Show the subnets, the fullest first. FREE is what the cloud says, OWED is what the
 ENIs that lie there are still to get, ROOM is what is left for new ones. A subnet that
 is Full is tried again at NEXT; one that is Low, by isolateBelow of its Subnet, gets no
-new ENIs.`,
+new ENIs. RESERVED is how many of the ranges that its Subnet names in reserve are
+reserved in the cloud; -o yaml names them.`,
 		Example: "  enipoolctl cluster subnets\n  enipoolctl cluster subnets -w",
 		Args:    cobra.NoArgs,
 		RunE:    shown.run(reach, showSubnets, subnetKind),
@@ -48,6 +53,53 @@ type subnetRow struct {
 	FullSince time.Time `json:"fullSince,omitzero"`
 	Next      time.Time `json:"next,omitzero"`
 	Described time.Time `json:"described,omitzero"`
+	Ranges    *ranges   `json:"ranges,omitempty"`
+}
+
+// ranges are those that people want reserved in the cloud, and those that are.
+type ranges struct {
+	Reserve  []string `json:"reserve"`
+	Reserved []string `json:"reserved"`
+	Reason   string   `json:"reason,omitempty"` // why not all are
+	Message  string   `json:"message,omitempty"`
+}
+
+// rangesOf returns them, nil where there are none.
+func rangesOf(s *crd.Subnet) *ranges {
+	if len(s.Spec.Reserve)+len(s.Status.Reserved) == 0 {
+		return nil
+	}
+	r := &ranges{Reserve: append([]string{}, s.Spec.Reserve...), Reserved: []string{}}
+	for _, held := range s.Status.Reserved {
+		r.Reserved = append(r.Reserved, held.CIDR)
+	}
+	if c := meta.FindStatusCondition(s.Status.Conditions, operator.Reserved); c != nil && c.Status != metav1.ConditionTrue {
+		r.Reason, r.Message = c.Reason, c.Message
+	}
+	return r
+}
+
+// countReserved says how many of the ranges are reserved, and what keeps the others from it.
+func countReserved(s subnetRow) string {
+	if s.Ranges == nil {
+		return "-"
+	}
+	named, words := 0, []string(nil)
+	for _, cidr := range s.Ranges.Reserved {
+		if slices.Contains(s.Ranges.Reserve, cidr) {
+			named++
+		}
+	}
+	if all := len(s.Ranges.Reserve); all > 0 {
+		words = append(words, fmt.Sprintf("%d of %d", named, all))
+	}
+	if s.Ranges.Reason != "" {
+		words = append(words, s.Ranges.Reason)
+	}
+	if rest := len(s.Ranges.Reserved) - named; rest > 0 {
+		words = append(words, fmt.Sprintf("%d ends", rest))
+	}
+	return strings.Join(words, ", ")
 }
 
 // graveness orders the states.
@@ -57,7 +109,7 @@ var graveness = []string{"Full", "Missing", "Low", "Unmanaged", "", "Ready", "Di
 func subnetRows(list []crd.Subnet) (rows []subnetRow) {
 	for _, s := range list {
 		row := subnetRow{Subnet: s.Name, Use: s.Spec.Use, State: s.Status.State, Zone: s.Status.Zone, CIDR: s.Status.V4, CIDR6: s.Status.V6,
-			Free: int(s.Status.Free), Room: int(s.Status.Room), Owed: int(s.Status.Owed), ENIs: int(s.Status.Interfaces), Addresses: int(s.Status.Addresses)}
+			Free: int(s.Status.Free), Room: int(s.Status.Room), Owed: int(s.Status.Owed), ENIs: int(s.Status.Interfaces), Addresses: int(s.Status.Addresses), Ranges: rangesOf(&s)}
 		if s.Status.FullSince != nil {
 			row.FullSince = s.Status.FullSince.Time
 		}
@@ -90,10 +142,10 @@ func showSubnets(ctx context.Context, api *API, output string, out io.Writer) er
 func printSubnets(out io.Writer, leader Leader, rows []subnetRow, now time.Time) error {
 	fmt.Fprintf(out, "%s\n\n", leader.Line(now))
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "SUBNET\tUSE\tSTATE\tFOR\tNEXT\tZONE\tCIDR\tFREE\tROOM\tOWED\tENIS\tADDRESSES\tDESCRIBED")
+	fmt.Fprintln(table, "SUBNET\tUSE\tSTATE\tFOR\tNEXT\tZONE\tCIDR\tFREE\tROOM\tOWED\tENIS\tADDRESSES\tRESERVED\tDESCRIBED")
 	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", r.Subnet, r.Use, cli.OrDash(r.State), age(now, r.FullSince), ahead(now, r.Next),
-			cli.OrDash(r.Zone), cli.OrDash(cmp.Or(r.CIDR, r.CIDR6)), r.Free, r.Room, r.Owed, r.ENIs, r.Addresses, age(now, r.Described))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", r.Subnet, r.Use, cli.OrDash(r.State), age(now, r.FullSince), ahead(now, r.Next),
+			cli.OrDash(r.Zone), cli.OrDash(cmp.Or(r.CIDR, r.CIDR6)), r.Free, r.Room, r.Owed, r.ENIs, r.Addresses, countReserved(r), age(now, r.Described))
 	}
 	return table.Flush()
 }
