@@ -27,6 +27,7 @@ type call struct {
 	fresh  []netip.Addr // of addrs: those that no earlier call was about
 
 	withdrawn []netip.Prefix // releases that the write of an object cancels
+	epoch     int64          // of the leader that it says the agent has read of
 
 	create create
 	cost   int  // requests that it makes, 0 for 1

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/order"
 	"github.com/enipool/enipool/pkg/pool"
 )
@@ -16,6 +17,7 @@ type leave struct {
 	calls    bool          // the node's object was read, and by it the agent calls the cloud
 	leftAt   time.Duration // since when the status says so, 0 for not yet
 	outdated string        // the version that the last write was too old for, "" for none
+	unheard  bool          // the API server does not keep whose status the agent has read
 }
 
 // lookIfDue describes, once no operator calls the cloud for the node. With each describe the node's object is read again: it may have been
@@ -89,6 +91,7 @@ func (s self) hasLeft(ctx context.Context, now time.Duration) bool {
 		s.writeLeave(ctx, newest, now)
 		return wait(pool.UnderWay, "the operator is told that the agent calls the cloud")
 	case newest.Version != "" && newest.Status.Mode != order.Self:
+		s.hear(ctx, newest, now)
 		return wait(pool.UnderWay, "the operator ends its calls for the node")
 	case s.out.leftAt == 0:
 		s.out.leftAt = now
@@ -113,16 +116,30 @@ func (s self) writeLeave(ctx context.Context, from order.Object, now time.Durati
 	if s.out.outdated != "" && s.out.outdated == versionOf(from) {
 		return
 	}
-	next, store := from.Spec, s.Object
-	next.Mode, next.Release, next.ReleaseInterfaces = order.Self, nil, nil
-	s.launch(ctx, &call{key: object{kind: aSpec}, op: writesSpec, id: versionOf(from),
+	cached, err := s.read(ctx)
+	next, store := order.HearLeaving(cached, from.View), s.Object
+	if err != nil && !errors.Is(err, nodecache.ErrMissing) && !errors.Is(err, nodecache.ErrBoot) { // what serves pods is not known
+		next.SeenEpoch = from.Spec.SeenEpoch
+	}
+	if next.Mode == from.Spec.Mode && next.SeenEpoch == from.Spec.SeenEpoch {
+		return
+	}
+	s.launch(ctx, &call{key: object{kind: aSpec}, op: writesSpec, id: versionOf(from), epoch: next.SeenEpoch,
 		run: func(ctx context.Context, r *result) { r.object, r.err = store.Write(ctx, from, next, order.Asks{}) }}, now)
+}
+
+// hear lets a leader that comes while the node leaves take what one before it has accepted.
+func (s self) hear(ctx context.Context, from order.Object, now time.Duration) {
+	if !s.out.unheard && from.Spec.SeenEpoch != from.Status.Epoch {
+		s.writeLeave(ctx, from, now)
+	}
 }
 
 func (s self) noteWritten(r result, now time.Duration) {
 	switch {
 	case r.err == nil:
 		s.backoffs.clear(of(asksFor))
+		s.out.unheard = !r.isHeard()
 	case errors.Is(r.err, order.ErrConflict):
 		s.out.outdated = r.id
 	default:

@@ -26,6 +26,7 @@ type testOperator struct {
 	version int
 	shown   order.Object // what watches have told
 	lagging bool         // they tell nothing new
+	older   bool         // its kinds do not have what this agent says of the leader
 	deaf    bool         // the API server does not answer agents, and tells nothing
 	away    bool         // the operator does nothing
 	meddles int          // so many writes of agents conflict, with changes that others make
@@ -261,7 +262,7 @@ func (op *testOperator) release(ctx context.Context) {
 		return
 	}
 	now = op.object()
-	for id, addrs := range op.term.Unassignable(now.Status) {
+	for id, addrs := range op.term.Unassignable(now.View) {
 		op.term.Asked(now.Status, addrs...)
 		var list []netip.Addr
 		for _, p := range addrs {
@@ -275,7 +276,7 @@ func (op *testOperator) release(ctx context.Context) {
 		for at := op.object(); !op.writeStatus(at, op.term.Unassigned(at.View, op.moment(), addrs...)); at = op.object() {
 		}
 	}
-	for _, id := range now.Status.LeavingInterfaces {
+	for _, id := range op.term.Deletable(now.View) {
 		op.n.mayLose(id)
 		if err := op.cloud.DeleteInterface(ctx, id); err != nil {
 			continue
@@ -401,6 +402,9 @@ func (op *testOperator) writeSpec(from order.Object, spec order.Spec, asks order
 	spec.Release, spec.ReleaseInterfaces = slices.Clone(spec.Release), slices.Clone(spec.ReleaseInterfaces)
 	if asks.Handover != nil {
 		op.over = asks.Handover
+	}
+	if op.older {
+		spec.SeenEpoch = 0
 	}
 	next.Spec, next.Asks, next.Generation = spec, asks, next.Generation+1
 	return op.put(next), nil

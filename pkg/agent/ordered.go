@@ -41,6 +41,7 @@ type ordered struct {
 	dueAt       time.Duration // when one may begin that came too soon after that, 0 for none
 	silentSince time.Duration // since when the operator has not answered, 0 for not
 	outdated    string        // the version that the last write was too old for, "" for none
+	unheard     bool          // the API server does not keep whose status the agent has read: its kinds are older
 	toldBack    int           // how often the store had been put back when the operator was told last
 
 	going     map[netip.Addr]bool // they go back, or may

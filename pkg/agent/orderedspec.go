@@ -53,7 +53,7 @@ func (k asking) spec() (next order.Spec, withdrawn []netip.Prefix) {
 	if !k.holds {
 		next = order.Publish(k.cached, k.view)
 		next, withdrawn = order.Withdraw(k.view, next, k.back)
-		next = order.PublishInterfaces(k.view, next, k.leaving...)
+		next = order.Hear(k.view, order.PublishInterfaces(k.view, next, k.leaving...))
 	}
 	next.Families, next.Pool, next.NoLink = k.families, k.pool, k.unlinked
 	next.Slots, next.Waiting = min(k.slots, mostSlots), min(k.waiting, mostSlots)
@@ -98,7 +98,8 @@ func (k asking) idle() (ids []string) {
 func sameSpec(x, y order.Spec) bool {
 	return x.Mode == y.Mode && slices.Equal(x.Families, y.Families) && x.Slots == y.Slots && x.Waiting == y.Waiting && x.Pool == y.Pool &&
 		x.TopologyPlaces == y.TopologyPlaces && slices.Equal(x.Release, y.Release) && slices.Equal(x.ReleaseInterfaces, y.ReleaseInterfaces) &&
-		slices.Equal(x.Held, y.Held) && slices.Equal(x.NoLink, y.NoLink) && slices.Equal(x.Idle, y.Idle) && x.Boot == y.Boot && x.SeenRevision == y.SeenRevision
+		slices.Equal(x.Held, y.Held) && slices.Equal(x.NoLink, y.NoLink) && slices.Equal(x.Idle, y.Idle) && x.Boot == y.Boot && x.SeenRevision == y.SeenRevision &&
+		x.SeenEpoch == y.SeenEpoch
 }
 
 // sameAsks tells the same of the rest, but for the number of idle slots: that alone is worth a write seldom.

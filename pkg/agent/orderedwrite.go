@@ -93,7 +93,11 @@ func (o *ordered) askIfDue(ctx context.Context, cached *ipam.State, now time.Dur
 	}
 	o.answerReclaim(k, &asks, now)
 	due := o.wroteAt + pace
-	if sameSpec(next, o.newest.Spec) && sameAsks(asks, o.newest.Asks) {
+	is := o.newest.Spec
+	if o.unheard { // by itself it would be written without end
+		is.SeenEpoch = next.SeenEpoch
+	}
+	if sameSpec(next, is) && sameAsks(asks, o.newest.Asks) {
 		if !tellsIdle(o.newest.IdleSlots, asks.IdleSlots) {
 			return
 		}
@@ -113,7 +117,7 @@ func (o *ordered) write(ctx context.Context, spec order.Spec, asks order.Asks, w
 		return // the newer copy is on its way
 	}
 	key := object{kind: aSpec}
-	started := o.launch(ctx, &call{key: key, op: writesSpec, id: versionOf(from), withdrawn: withdrawn,
+	started := o.launch(ctx, &call{key: key, op: writesSpec, id: versionOf(from), withdrawn: withdrawn, epoch: spec.SeenEpoch,
 		run: func(ctx context.Context, r *result) { r.object, r.err = store.Write(ctx, from, spec, asks) }}, now)
 	if started {
 		o.wroteAt = now
@@ -129,7 +133,7 @@ func (o *ordered) noteWritten(r result, now time.Duration) {
 	switch {
 	case r.err == nil:
 		o.backoffs.clear(of(asksFor))
-		o.outdated = ""
+		o.outdated, o.unheard = "", !r.isHeard()
 		o.confirmed = append(o.confirmed, order.Confirmed(r.object.View, r.withdrawn)...)
 	case errors.Is(r.err, order.ErrConflict) && r.id != versionOf(order.Object{}):
 		o.outdated = r.id
@@ -139,3 +143,6 @@ func (o *ordered) noteWritten(r result, now time.Duration) {
 		o.Log.Warn("the node's object can't be written", "error", r.err)
 	}
 }
+
+// isHeard tells whether the API server has kept which leader's status the agent has read: one with older kinds does not.
+func (r result) isHeard() bool { return r.object.Spec.SeenEpoch == r.epoch }

@@ -43,6 +43,7 @@ type agent struct {
 	without   int           // slots that it was asked to do without
 	told      time.Duration // when the object said how many last
 	untold    bool          // the store was put back, and it has not written since
+	old       bool          // of a release that does not say whose status it has read
 	remembers bool          // as the real one does: the revision that it has seen outlives the object
 }
 
@@ -124,6 +125,9 @@ func (a *agent) tick(ctx context.Context) {
 		}
 		next, withdrawn = order.Withdraw(v, next, back)
 	}
+	if !order.Stale(a.head, v.Status) && !a.untold && !a.old {
+		next = order.Hear(v, next)
+	}
 	a.send(ctx, next, withdrawn, now)
 }
 
@@ -186,7 +190,7 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 		next.Release, next.ReleaseInterfaces = nil, nil
 	}
 	if order.Stale(a.head, v.Status) || a.untold {
-		next = order.Seen(a.state, v, a.head)
+		return order.Seen(a.state, v, a.head)
 	}
 	return next
 }

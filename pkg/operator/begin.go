@@ -60,7 +60,7 @@ func (t *term) beginJob(granted *ticket) {
 func (t *term) newJob(node *member, view order.View, p planned, granted *ticket, now order.Moment) *job {
 	j := &job{Step: p.Step, Request: p.Request, token: p.token, began: now.Mono, ticket: granted, member: node}
 	if j.Do == pool.Release {
-		j.prefixes = node.term.Unassignable(view.Status)[j.ENI]
+		j.prefixes = node.term.Unassignable(view)[j.ENI]
 		node.term.Asked(view.Status, j.prefixes...)
 	}
 	if _, shown := node.shown.findENI(j.ENI); shown && (j.Do == pool.Release || j.Do == pool.Delete) {

@@ -135,7 +135,7 @@ func (in input) bump(view order.View, next order.Status) order.Status {
 }
 
 // accept returns the status with what goes back. What an earlier leader accepted is taken over first, and that of an object whose deletion
-// has begun, too: it waits for the end of that. Nothing else of such an object is accepted.
+// has begun, too: it waits for the end of that. Nothing else of such an object is accepted. By what is taken over the agent reads of this leader.
 func (in input) accept(view order.View) order.Status {
 	if order.IsBehind(view) {
 		return view.Status // with another revision the agent would take it for one of now
@@ -143,7 +143,7 @@ func (in input) accept(view order.View) order.Status {
 	if in.network.DeletionTimestamp == nil && !in.early && !in.asksFromBackup() {
 		view.Status, _ = in.term.Accept(view)
 	}
-	if len(view.Status.Releasing)+len(view.Status.LeavingInterfaces) > 0 {
+	if len(view.Status.Releasing)+len(view.Status.LeavingInterfaces) > 0 || in.term.Awaits(view) {
 		view.Status, _ = in.term.Take(view)
 	}
 	return view.Status

@@ -112,12 +112,12 @@ func (t *term) giving(node *member, view order.View, now order.Moment) (list []p
 				Request: quota.Request{Node: node.network.Name, Action: action, Object: id, Class: t.givingClass(node, view), Since: node.owing}})
 		}
 	}
-	accepted := node.term.Unassignable(view.Status)
+	accepted, leaving := node.term.Unassignable(view), node.term.Deletable(view)
 	for _, e := range view.Status.ENIs {
 		if len(accepted[e.ID]) > 0 {
 			add(pool.Release, e.ID, t.action("Unassign", e.Index))
 		}
-		if slices.Contains(view.Status.LeavingInterfaces, e.ID) && view.Status.Epoch == t.epoch {
+		if slices.Contains(leaving, e.ID) {
 			add(pool.Delete, e.ID, t.action("Detach", e.Index))
 		}
 	}

@@ -31,9 +31,10 @@ func (m *member) meet(now time.Duration) {
 }
 
 // acceptsFrom returns from when on what the spec releases is accepted, 0 for at once. A spec that was there when the object was met may be one
-// of before, which a backup has brought back: what it releases may serve pods by now. Its agent has some time to write another one.
+// of before, which a backup has brought back: what it releases may serve pods by now. An agent that does not say whose status it has read has
+// some time to write another one.
 func (m *member) acceptsFrom() time.Duration {
-	if m.network.Generation > m.met.generation {
+	if m.network.Generation > m.met.generation || m.network.Spec.SeenEpoch > 0 {
 		return 0
 	}
 	return m.met.at + m.term.Lease.Settle

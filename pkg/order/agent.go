@@ -34,7 +34,7 @@ func Publish(state *ipam.State, v View) Spec {
 	next, l := v.Spec, v.Status.Limits
 	next.Release = nil
 	shown := v.Status.presentAddrs()
-	for _, p := range unserved(state, v) {
+	for _, p := range notServed(state, v, v.Spec.Release) {
 		if shown.hasAny(l, p) || known.hasAny(l, p) {
 			next.Release = append(next.Release, p)
 		}
@@ -47,19 +47,42 @@ func Publish(state *ipam.State, v View) Spec {
 			}
 		}
 	}
-	next.ReleaseInterfaces = slices.DeleteFunc(slices.Clone(next.ReleaseInterfaces), func(id string) bool { return v.Status.findENI(id) == nil })
+	// What is accepted and is not in service it lets go as well, wherever that was agreed (S9).
+	for _, p := range notServed(state, v, v.Status.Releasing) {
+		if len(state.Damaged) == 0 && shown.hasAny(l, p) && !setOf(l, next.Release).hasAny(l, p) {
+			next.Release = append(next.Release, p)
+		}
+	}
+	next.ReleaseInterfaces = slices.DeleteFunc(unservedInterfaces(state, v), func(id string) bool { return v.Status.findENI(id) == nil })
 	next.SeenRevision = 0
 	return next
 }
 
-// unserved returns what of the spec's Release is not in service. What is was withdrawn, and the spec is one of before that: the store
+// notServed returns what of a list of what goes back is not in service. What is was withdrawn, and the object is one of before that: the store
 // of the objects was put back.
-func unserved(state *ipam.State, v View) []netip.Prefix {
+func notServed(state *ipam.State, v View, list []netip.Prefix) []netip.Prefix {
 	serves := addrSet{}
 	for _, a := range state.Addresses {
 		serves[a.Addr] = a.State != eni.Releasing
 	}
-	return slices.DeleteFunc(slices.Clone(v.Spec.Release), func(p netip.Prefix) bool { return serves.hasAny(v.Status.Limits, p) })
+	return slices.DeleteFunc(slices.Clone(list), func(p netip.Prefix) bool { return serves.hasAny(v.Status.Limits, p) })
+}
+
+// unservedInterfaces returns the same of the ENIs whose deletion the spec asks for.
+func unservedInterfaces(state *ipam.State, v View) []string {
+	serving := servingInterfaces(state)
+	return slices.DeleteFunc(slices.Clone(v.Spec.ReleaseInterfaces), func(id string) bool { return serving[id] })
+}
+
+// servingInterfaces tells by id which ENIs have something in service.
+func servingInterfaces(state *ipam.State) map[string]bool {
+	serving := map[string]bool{}
+	for _, nic := range state.ENIs {
+		serving[nic.ID] = slices.ContainsFunc(state.Addresses, func(a eni.Address) bool {
+			return a.ENI == nic.Index && a.State != eni.Releasing && !a.Lost
+		})
+	}
+	return serving
 }
 
 // PublishInterfaces returns the spec with ENIs whose deletion the agent asks for: all addresses on each are in Release.
@@ -133,7 +156,7 @@ func Stale(head int64, s Status) bool { return s.Revision < head }
 func Seen(state *ipam.State, v View, head int64) Spec {
 	next := v.Spec
 	if state != nil {
-		next.Release = unserved(state, v)
+		next.Release, next.ReleaseInterfaces = notServed(state, v, v.Spec.Release), unservedInterfaces(state, v)
 	}
 	next.SeenRevision = min(head, MostSeen)
 	return next

@@ -64,9 +64,9 @@ func (t *Term) Led(s Status) bool { return s.Epoch <= t.Epoch }
 
 // Accept returns the status with what the leader accepts of what the agent publishes (S2), and whether there is anything. It is
 // written with the view's resourceVersion; after a conflict it is decided again. While the agent has seen a later status
-// than there is, nothing is accepted: what the spec says is as old (S5).
+// than there is, or has not read of this leader, nothing is accepted: what the spec says may be as old (S5, S9).
 func (t *Term) Accept(v View) (Status, bool) {
-	if v.Spec.Mode != Operator || v.Status.Mode != Operator || !t.Led(v.Status) || IsBehind(v) {
+	if v.Spec.Mode != Operator || v.Status.Mode != Operator || !t.Led(v.Status) || IsBehind(v) || !t.Heard(v.Spec) {
 		return v.Status, false
 	}
 	addrs, enis := Acceptable(v.Spec, v.Status), AcceptableInterfaces(v.Spec, v.Status)
@@ -110,19 +110,21 @@ func (t *Term) Take(v View) (Status, bool) {
 }
 
 // Unassignable returns what may be unassigned (S3): what is accepted, by whichever leader, and still shows, in a status that no
-// earlier leader can write any more. What lies on an ENI that leaves goes with it.
-func (t *Term) Unassignable(s Status) map[string][]netip.Prefix {
-	if s.Epoch != t.Epoch {
+// earlier leader can write any more, and that its agent publishes still, having read of this leader (S9). What lies on an ENI that leaves
+// goes with it.
+func (t *Term) Unassignable(v View) map[string][]netip.Prefix {
+	s := v.Status
+	if s.Epoch != t.Epoch || !t.Heard(v.Spec) {
 		return nil
 	}
-	accepted := setOf(s.Limits, s.Releasing)
+	accepted, published := setOf(s.Limits, s.Releasing), setOf(s.Limits, v.Spec.Release)
 	list := map[string][]netip.Prefix{}
 	for _, e := range s.ENIs {
 		if e.State != Attached || slices.Contains(s.LeavingInterfaces, e.ID) {
 			continue
 		}
 		for _, p := range e.Addresses {
-			if accepted.hasAll(s.Limits, p) {
+			if accepted.hasAll(s.Limits, p) && t.mayTake(v, p, published) {
 				list[e.ID] = append(list[e.ID], p)
 			}
 		}

@@ -187,7 +187,7 @@ func TestAnENIIsAcceptedWhenAllOnItIsOut(t *testing.T) {
 	if !accepted || !slices.Equal(next.LeavingInterfaces, []string{"eni-1"}) || len(next.Releasing) != 16 || !Follows(status, next) {
 		t.Fatalf("%+v", next)
 	}
-	if left := term.Unassignable(next); len(left) > 0 {
+	if left := term.Unassignable(View{v.Spec, next}); len(left) > 0 {
 		t.Errorf("what goes with its ENI is unassigned: %v", left)
 	}
 	if gone := term.Deleted(View{v.Spec, next}, "eni-1"); len(gone.ENIs) != 1 || len(gone.Releasing)+len(gone.LeavingInterfaces)+len(gone.Quarantined) > 0 {

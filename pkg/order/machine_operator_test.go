@@ -83,7 +83,7 @@ func (m *machine) unassign(op, i int, p netip.Prefix) {
 	if m.without("take") {
 		v.Status.Epoch = t.Epoch
 	}
-	may := t.Unassignable(v.Status)[m.nodes[i].id]
+	may := t.Unassignable(v)[m.nodes[i].id]
 	if m.without("S3") {
 		may = Acceptable(v.Spec, v.Status)
 	}

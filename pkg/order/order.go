@@ -57,6 +57,7 @@ type Spec struct {
 	// Boot is the boot id of the node whose cache the lists tell of. A new one makes writes of before the boot too old to land.
 	Boot         string
 	SeenRevision int64 // highest Status.Revision in the head of the node cache, where that is above the status's
+	SeenEpoch    int64 // of the status that the agent had read when it wrote last what goes back, 0 from one that does not say
 }
 
 // Status is what the operator tells a node.

@@ -96,7 +96,7 @@ func (s NodeNetworkSpec) Read() (order.Spec, error) {
 	config, err := s.Pool.Read()
 	r.note("pool", err)
 	spec := order.Spec{Mode: mode, Slots: int(s.Slots), Waiting: int(s.Waiting), Pool: config, TopologyPlaces: int(s.Pool.TopologyPlaces),
-		Release: r.prefixes("release", s.Release), Held: r.prefixes("held", s.Held), Boot: s.Boot, SeenRevision: s.SeenRevision,
+		Release: r.prefixes("release", s.Release), Held: r.prefixes("held", s.Held), Boot: s.Boot, SeenRevision: s.SeenRevision, SeenEpoch: s.SeenEpoch,
 		ReleaseInterfaces: s.ReleaseInterfaces, NoLink: s.NoLink, Idle: s.Idle}
 	for _, name := range s.Families {
 		f, err := parseFamily(name)
@@ -143,7 +143,7 @@ func (s *NodeNetworkSpec) Write(from order.Spec) {
 	}
 	s.Release, s.Held = formatPrefixes(from.Release), formatPrefixes(from.Held)
 	s.ReleaseInterfaces, s.NoLink, s.Idle = from.ReleaseInterfaces, from.NoLink, from.Idle
-	s.Boot, s.SeenRevision = from.Boot, from.SeenRevision
+	s.Boot, s.SeenRevision, s.SeenEpoch = from.Boot, from.SeenRevision, from.SeenEpoch
 }
 
 // Read returns what the operator tells the node.

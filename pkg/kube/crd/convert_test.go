@@ -44,7 +44,7 @@ func anySpec(t *rapid.T) order.Spec {
 		Families: rapid.SampledFrom([][]eni.Family{nil, {eni.IPv4}, {eni.IPv6, eni.IPv4}}).Draw(t, "families"),
 		Slots:    anyCount(t, "slots"), Waiting: anyCount(t, "waiting"), Pool: c, TopologyPlaces: anyCount(t, "places"),
 		Release: anyPrefixes(t, "release"), ReleaseInterfaces: anyIDs(t, "release ENIs"), Held: anyPrefixes(t, "held"),
-		NoLink: anyIDs(t, "no link"), Idle: anyIDs(t, "idle"), Boot: rapid.SampledFrom([]string{"", "boot"}).Draw(t, "boot"), SeenRevision: int64(anyCount(t, "seen"))}
+		NoLink: anyIDs(t, "no link"), Idle: anyIDs(t, "idle"), Boot: rapid.SampledFrom([]string{"", "boot"}).Draw(t, "boot"), SeenRevision: int64(anyCount(t, "seen")), SeenEpoch: int64(anyCount(t, "epoch"))}
 }
 
 func anyNet(t *rapid.T, what, primary, gateway string) (in eni.Net) {
@@ -131,7 +131,7 @@ func TestWritingLeavesTheRestAlone(t *testing.T) {
 	if got, want := object.Status.ENIs[0].Created, before.Status.ENIs[1].Created; !got.Equal(want) {
 		t.Errorf("an ENI that was there was made at %v, want %v", got, want)
 	}
-	rest := cmpopts.IgnoreFields(NodeNetworkSpec{}, "Mode", "Families", "Slots", "Waiting", "Pool", "Release", "ReleaseInterfaces", "Held", "NoLink", "Idle", "Boot", "SeenRevision")
+	rest := cmpopts.IgnoreFields(NodeNetworkSpec{}, "Mode", "Families", "Slots", "Waiting", "Pool", "Release", "ReleaseInterfaces", "Held", "NoLink", "Idle", "Boot", "SeenRevision", "SeenEpoch")
 	if diff := cmp.Diff(before.Spec, object.Spec, rest); diff != "" {
 		t.Errorf("spec (-before +after):\n%s", diff)
 	}

@@ -55,6 +55,7 @@ type NodeNetworkSpec struct {
 
 	Boot         string    `json:"boot,omitempty"`         // ID of the boot that the lists tell of
 	SeenRevision int64     `json:"seenRevision,omitempty"` // the highest status.revision that the node cache has seen
+	SeenEpoch    int64     `json:"seenEpoch,omitempty"`    // the status.epoch that the agent had read when it wrote last what goes back
 	Handover     *Handover `json:"handover,omitempty"`
 }
 
