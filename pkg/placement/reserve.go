@@ -21,19 +21,19 @@ func Cover(first, last netip.Addr) (list []netip.Prefix) {
 		// The largest that begins here and does not go beyond the last one.
 		for p.Bits() > 0 {
 			wider := netip.PrefixFrom(at, p.Bits()-1)
-			if wider.Masked().Addr() != at || lastOf(wider).Compare(last) > 0 {
+			if wider.Masked().Addr() != at || LastOf(wider).Compare(last) > 0 {
 				break
 			}
 			p = wider
 		}
 		list = append(list, p)
-		at = lastOf(p).Next() // not valid behind the last address that there is
+		at = LastOf(p).Next() // not valid behind the last address that there is
 	}
 	return list
 }
 
-// lastOf returns the last address of a prefix.
-func lastOf(p netip.Prefix) netip.Addr {
+// LastOf returns the last address of a prefix.
+func LastOf(p netip.Prefix) netip.Addr {
 	b := p.Addr().AsSlice()
 	for bit := p.Bits(); bit < 8*len(b); bit++ {
 		b[bit/8] |= 0x80 >> (bit % 8)

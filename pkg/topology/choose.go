@@ -1,0 +1,171 @@
+package topology
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/placement"
+)
+
+// Cluster is what is known of all topologies, and of the addresses there are.
+type Cluster struct {
+	Topologies []Topology
+	Subnets    []Subnet
+	Families   []eni.Family // that pods have addresses of
+
+	Claims Claims
+	Taken  map[netip.Addr]bool      // on ENIs, whoever's, and those of which the cloud said so
+	Blocks []netip.Prefix           // delegated prefixes
+	Freed  map[netip.Addr]time.Time // when pods had ended that had the address, as far as anybody remembers
+}
+
+// Node is where a pod is to run, and which addresses it can have there.
+type Node struct {
+	Name, Zone string
+	Anywhere   bool     // of each subnet of the zone: the cloud carries them across subnets, or there is room for one more ENI
+	Subnets    []string // else of those: an ENI lies there and can carry one more
+}
+
+func (n Node) takes(subnet string) bool { return n.Anywhere || slices.Contains(n.Subnets, subnet) }
+
+// Choose returns the address of a family for a pod on a node, as the claim to be made or taken up; one of an Elastic topology is no
+// object. A claim that exists is taken up wherever the topology's ranges are now. Else the first subnet that has one left gives the
+// lowest address that no pod had before, or the one that has been free for the longest time: peers may still know the others.
+func Choose(of Topology, pod Pod, node Node, family eni.Family, cluster *Cluster) (Claim, Wait) {
+	if of.Strategy == Fixed && pod.StatefulSet.Name == "" {
+		return Claim{}, Wait{Cause: NoStatefulSet, Message: fmt.Sprintf("topology %s gives Fixed addresses, and the pod belongs to no StatefulSet", of.Name)}
+	}
+	if of.keeps() {
+		if c, has := cluster.Claims.Of(of.Name, pod, family); has {
+			return c, cluster.whyNotThere(c, node)
+		}
+	}
+	if why := Check(of, cluster.Topologies, cluster.Subnets); why.Reason != "" {
+		return Claim{}, Wait{Cause: TopologyNotReady, Message: fmt.Sprintf("topology %s: %s", of.Name, why.Message)}
+	}
+	sources := cluster.sourcesIn(of, node.Zone, family)
+	if len(sources) == 0 {
+		return Claim{}, Wait{Cause: NoSubnet, Message: fmt.Sprintf("no subnet of topology %s with %s is ready in zone %s", of.Name, family, node.Zone)}
+	}
+	// Of a subnet that the node can't have now nothing is taken, though it is preferred: the pod would wait for an ENI beside free addresses.
+	usable := slices.DeleteFunc(slices.Clone(sources), func(from Source) bool { return !node.takes(from.Subnet) })
+	if len(usable) == 0 {
+		return Claim{}, noSlot(node, sources)
+	}
+	for _, from := range usable {
+		if at, found := cluster.pickAddr(of, from, family); found {
+			c := Claim{Addr: at, Topology: of.Name, Subnet: from.Subnet, Namespace: pod.Namespace, Pod: pod.Name, Keep: of.Strategy}
+			switch of.Strategy {
+			case Sticky:
+				c.TTL = of.TTL
+			case Fixed:
+				c.StatefulSet = pod.StatefulSet
+			}
+			return c, Wait{}
+		}
+	}
+	return Claim{}, cluster.noRoom(of, node.Zone, usable)
+}
+
+// whyNotThere says what keeps a claim's address from the node.
+func (k *Cluster) whyNotThere(c Claim, n Node) Wait {
+	in, known := findSubnet(k.Subnets, c.Subnet)
+	switch {
+	case !known:
+		return Wait{Cause: NoSubnet, Message: fmt.Sprintf("the pod's address %s is of subnet %s, which the cloud does not show", c.Addr, c.Subnet)}
+	case in.Zone != n.Zone:
+		return Wait{Cause: OtherZone, Message: fmt.Sprintf("the pod's address %s lies in zone %s, and %s in zone %s: delete the pod, or the claim", c.Addr, in.Zone, n.Name, n.Zone)}
+	case c.Node != n.Name && !n.takes(c.Subnet):
+		return noSlot(n, []Source{{Subnet: c.Subnet}})
+	}
+	return Wait{}
+}
+
+func noSlot(n Node, sources []Source) Wait {
+	var ids []string
+	for _, from := range sources {
+		ids = append(ids, from.Subnet)
+	}
+	return Wait{Cause: NoSlot, Message: fmt.Sprintf("no ENI of %s can carry one more address of %s", n.Name, strings.Join(ids, ", "))}
+}
+
+// sourcesIn returns the sources of ready subnets of a zone that have addresses of the family, in order of preference.
+func (k *Cluster) sourcesIn(t Topology, zone string, f eni.Family) (list []Source) {
+	for _, from := range t.Sources {
+		if in, known := findSubnet(k.Subnets, from.Subnet); known && in.Ready && in.Zone == zone && len(usableRanges(from, in, f)) > 0 {
+			list = append(list, from)
+		}
+	}
+	return list
+}
+
+// pickAddr returns the next address of a source that nobody has.
+func (k *Cluster) pickAddr(t Topology, from Source, f eni.Family) (best netip.Addr, found bool) {
+	in, _ := findSubnet(k.Subnets, from.Subnet)
+	bars := k.barsOf(t, from, in)
+	var bestFreed time.Time
+	for _, r := range usableRanges(from, in, f) {
+		for at := r.From; at.IsValid() && at.Compare(r.To) <= 0; at = at.Next() {
+			// What is barred is stepped over in one go: a range of IPv6 has more addresses than anybody can count.
+			if i := slices.IndexFunc(bars, Range{at, at}.overlaps); i >= 0 {
+				at = bars[i].To
+				continue
+			}
+			if _, claimed := k.Claims.byAddr[at]; claimed || k.Taken[at] {
+				continue
+			}
+			freed, used := k.Freed[at]
+			if !used {
+				return at, true
+			}
+			if !found || freed.Before(bestFreed) {
+				best, bestFreed, found = at, freed, true
+			}
+		}
+	}
+	return best, found
+}
+
+// barsOf returns what no address is taken of: delegated prefixes, and for a source without ranges those that other topologies name. It
+// has what is left of the subnet.
+func (k *Cluster) barsOf(t Topology, from Source, in Subnet) (list []Range) {
+	for _, p := range k.Blocks {
+		list = append(list, Range{p.Masked().Addr(), placement.LastOf(p)})
+	}
+	for _, other := range k.Topologies {
+		if other.Name != t.Name && len(from.Ranges) == 0 {
+			list = append(list, rangesOf(other, in)...)
+		}
+	}
+	return list
+}
+
+// noRoom says that all is taken, and which claim ends first.
+func (k *Cluster) noRoom(t Topology, zone string, sources []Source) Wait {
+	var first Claim
+	var until time.Time
+	for _, c := range k.Claims.byAddr {
+		end, ends := c.EndsAt()
+		mine := slices.ContainsFunc(sources, func(from Source) bool { return k.isOf(from, c.Addr) })
+		if ends && mine && (until.IsZero() || end.Before(until) || end.Equal(until) && c.Addr.Less(first.Addr)) {
+			first, until = c, end
+		}
+	}
+	w := Wait{Cause: NoRoom, Message: fmt.Sprintf("no address of topology %s is left in zone %s", t.Name, zone), Until: until}
+	if until.IsZero() {
+		w.Message += ": add a subnet or a range, or end claims"
+		return w
+	}
+	w.Message += fmt.Sprintf(": the next is %s, when the claim of %s/%s ends at %s", first.Addr, first.Namespace, first.Pod, until.UTC().Format(time.RFC3339))
+	return w
+}
+
+// isOf tells whether a source has the address.
+func (k *Cluster) isOf(from Source, at netip.Addr) bool {
+	in, known := findSubnet(k.Subnets, from.Subnet)
+	return known && slices.ContainsFunc(usableRanges(from, in, eni.FamilyOf(at)), Range{at, at}.overlaps)
+}

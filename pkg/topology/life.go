@@ -1,0 +1,209 @@
+package topology
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// MoveGrace is how long the node that has an address may take to end with it. Then it is unassigned without the agent's word: the
+	// VPC delivers nothing to what is left of the old pod there.
+	MoveGrace = 10 * time.Second
+
+	// ConflictRetry is how long an address counts as one of others after the cloud has said so.
+	ConflictRetry = 5 * time.Minute
+)
+
+// Presence is whether something is there.
+type Presence uint8
+
+// The presences. What one list lacks may have been missed: it is Unknown until another one lacks it too.
+const (
+	Unknown Presence = iota
+	Present
+	Absent
+)
+
+// Facts are what is known of a claim besides what it says itself.
+type Facts struct {
+	Deleted     bool     // the object is being deleted, by people or by an earlier step
+	Pod         PodFacts // of the claim's name
+	StatefulSet Presence // of one of the name that the claim has. One that was made again is the same: pods outlive a deletion that spares them
+	At          Attachment
+
+	Target  string    // the ENI of the pod's node that is to carry the address, "" if none can
+	OneCall bool      // the cloud can move it to Target in one call: in one subnet, and no range reserved there has it
+	Refused time.Time // when the cloud has last said that an unmanaged ENI has it
+}
+
+// PodFacts are what is known of a pod. What it was before it was made again is not of it.
+type PodFacts struct {
+	Presence  Presence
+	UID, Node string // no node: it is not scheduled yet
+	Topology  string // that it belongs to
+	Ended     bool   // it has succeeded or failed, and runs no more
+}
+
+// Attachment is where the cloud has an address, by a describe of this leader.
+type Attachment struct {
+	Known     bool   // and no call is open that may change it
+	ENI, Node string // none: no ENI of ours has it
+	Released  bool   // the node's agent has ended with it, and that is accepted: it goes back whatever happens
+	NodeGone  bool   // deleted, not ready, or out of service: its agent says nothing
+	Asked     time.Time
+}
+
+// Action is what is to be done for a claim.
+type Action uint8
+
+// The actions.
+const (
+	Nothing  Action = iota
+	Withdraw        // the node that has the address is told that no pod there gets it; its agent releases it
+	Unassign        // from the ENI that has it
+	Assign          // to Target
+	Reassign        // both in one call
+	Delete          // the object: it stays until Forget
+	Forget          // the object: its finalizer goes, and it with it
+)
+
+// Step is what becomes of a claim. A status that differs is written first; the action is decided from one that is written, so whoever
+// leads next goes on with it.
+type Step struct {
+	Claim  Claim
+	Action Action
+	Wait   Wait // what keeps the address from its pod, or the claim from its end
+}
+
+// Next decides the next step of a claim. It goes by what is there, not by what was done: it can be asked again at any time, by
+// another leader too. As long as nobody knows which pods there are nothing happens.
+func Next(claim Claim, facts Facts, now time.Time) Step {
+	next := claim
+	switch {
+	case facts.Pod.Presence == Unknown:
+		return Step{Claim: claim, Wait: Wait{Cause: InUse, Message: fmt.Sprintf("whether pod %s/%s is there is not known yet", claim.Namespace, claim.Pod)}}
+	case facts.Deleted || claim.Phase == Releasing:
+		next.Status = statusAtEnd(claim, facts)
+	case !facts.Pod.needs(claim):
+		next.Status = statusWithoutPod(claim, facts, now)
+	default:
+		next.Status = statusWithPod(claim, facts, now)
+	}
+	if next != claim {
+		return Step{Claim: next}
+	}
+	step := Step{Claim: claim}
+	step.Action, step.Wait = chooseAction(claim, facts, now)
+	return step
+}
+
+// needs tells whether the pod is one that the claim is kept for, and runs or is to run.
+func (p PodFacts) needs(c Claim) bool {
+	return p.Presence == Present && !p.Ended && p.Topology == c.Topology
+}
+
+// statusWithoutPod is that of a claim whose pod is not there. Its time runs from the moment at which that was first seen.
+func statusWithoutPod(c Claim, f Facts, now time.Time) Status {
+	s := c.Status
+	s.Phase, s.PodUID, s.To = Free, "", ""
+	if s.FreeSince.IsZero() {
+		s.FreeSince = now
+	}
+	over := f.StatefulSet == Absent
+	if c.Keep == Sticky {
+		over = !now.Before(s.FreeSince.Add(c.TTL))
+	}
+	if over {
+		s.Phase = Releasing
+	}
+	return s
+}
+
+// statusWithPod is that of a claim whose pod is there.
+func statusWithPod(c Claim, f Facts, now time.Time) Status {
+	s := c.Status
+	s.PodUID, s.FreeSince = f.Pod.UID, time.Time{}
+	there := f.At.Node != "" && f.At.Node == f.Pod.Node
+	switch {
+	case f.Pod.Node == "":
+		s.Phase, s.To = Free, ""
+	case f.At.Known && there && !f.At.Released:
+		if s.Node != "" && s.Node != f.At.Node {
+			s.Moves++
+		}
+		s.Phase, s.Node, s.ENI, s.To = Bound, f.At.Node, f.At.ENI, ""
+	case !f.At.Known && c.Phase == Bound && c.Node == f.Pod.Node:
+		// A leader that has not described yet takes nothing away.
+	case f.At.ENI == "" && isContested(f, now):
+		s.Phase, s.To = Contested, ""
+	default:
+		s.Phase, s.To = OnItsWay, f.Pod.Node
+	}
+	return s
+}
+
+// isContested tells whether an unmanaged ENI counts as the one that has the address.
+func isContested(f Facts, now time.Time) bool {
+	return !f.Refused.IsZero() && now.Before(f.Refused.Add(ConflictRetry))
+}
+
+// statusAtEnd is that of a claim that ends. A pod on the node that has the address may have taken it, whatever was written of it: it
+// keeps it as long as it runs. One on another node gets another address, and one on a node that has ended with it.
+func statusAtEnd(c Claim, f Facts) Status {
+	s := c.Status
+	s.Phase, s.PodUID, s.To = Releasing, "", ""
+	mayHave := !f.At.Known || f.At.Node == f.Pod.Node && !f.At.Released
+	if f.Pod.needs(c) && f.Pod.Node != "" && mayHave {
+		s.PodUID = f.Pod.UID
+	}
+	return s
+}
+
+// chooseAction says what is to be done for a claim as it is written.
+func chooseAction(claim Claim, facts Facts, now time.Time) (Action, Wait) {
+	open := Wait{Cause: Moving, Message: fmt.Sprintf("the cloud has yet to say which ENI has %s", claim.Addr)}
+	switch claim.Phase {
+	case Contested:
+		return Nothing, Wait{Cause: Conflict, Until: facts.Refused.Add(ConflictRetry),
+			Message: fmt.Sprintf("an unmanaged ENI has %s: free it there, or delete the claim", claim.Addr)}
+	case Releasing:
+		switch {
+		case !facts.Deleted:
+			return Delete, Wait{}
+		case claim.PodUID != "":
+			return Nothing, Wait{Cause: InUse, Message: fmt.Sprintf("pod %s/%s has %s until it ends", claim.Namespace, claim.Pod, claim.Addr)}
+		case !facts.At.Known:
+			return Nothing, open
+		case facts.At.ENI == "":
+			return Forget, Wait{}
+		}
+		return detach(claim, facts, now)
+	case OnItsWay:
+		switch {
+		case !facts.At.Known:
+			return Nothing, open
+		case facts.At.ENI != "":
+			return detach(claim, facts, now)
+		case facts.Target == "":
+			return Nothing, Wait{Cause: NoSlot, Message: fmt.Sprintf("no ENI of %s can carry %s", claim.To, claim.Addr)}
+		}
+		return Assign, Wait{}
+	}
+	return Nothing, Wait{}
+}
+
+// detach takes the address from the ENI that has it, once nobody there uses it.
+func detach(c Claim, f Facts, now time.Time) (Action, Wait) {
+	wait := Wait{Cause: Moving, Message: fmt.Sprintf("moving %s from %s", c.Addr, f.At.Node)}
+	free := f.At.Released || f.At.NodeGone
+	switch late := f.At.Asked.Add(MoveGrace); {
+	case !free && f.At.Asked.IsZero():
+		return Withdraw, wait
+	case !free && now.Before(late):
+		wait.Until = late
+		return Nothing, wait
+	case c.Phase == OnItsWay && f.OneCall && f.Target != "" && f.At.Node != c.To && c.ENI == f.At.ENI:
+		return Reassign, wait
+	}
+	return Unassign, wait
+}
