@@ -194,7 +194,7 @@ func (w *world) calm() {
 		w.refuse(name)
 	}
 	w.setLow(false)
-	w.store.set(func(s *weather) { *s = weather{lag: s.lag, blind: s.blind} })
+	w.store.set(func(s *weather) { *s = weather{lag: s.lag, blind: s.blind, older: s.older} })
 	for _, id := range []string{"subnet-a", "subnet-b"} {
 		_ = w.account.LeaveFree(id, all)
 	}

@@ -49,6 +49,7 @@ type weather struct {
 	away      bool          // it answers nobody
 	kindless  bool          // the kinds are being deleted: no object of them is made
 	blind     bool          // it does not compare versions: a rule is switched off
+	older     bool          // its kinds do not have the leader whose status an agent has read
 }
 
 // change is one of an object, nil for none.
@@ -190,6 +191,9 @@ func (s *store) writeSpec(name, version string, spec crd.NodeNetworkSpec) (*crd.
 	old := s.network(name)
 	if old == nil || old.ResourceVersion != version && !s.blind {
 		return nil, errConflict
+	}
+	if s.older {
+		spec.SeenEpoch = 0
 	}
 	next := old.DeepCopy()
 	if next.Spec = spec; reflect.DeepEqual(old.Spec, spec) {
