@@ -14,9 +14,13 @@ import (
 // confirmTime is longer than the plugin takes between node state and kernel.
 const confirmTime = 100 * time.Millisecond
 
-// confirmedDiff is diff, taken twice where it names something of a pod: what is
-// missing or too much may belong to a pod which the plugin is starting or stopping at this
-// moment. Only what both name counts.
+// podLooks is how often what is a pod's is looked at before it counts. Two would not do for a pod
+// that lives no longer than confirmTime: one may see it half set up, the next half taken down.
+const podLooks = 3
+
+// confirmedDiff is diff, taken again where it names something of a pod: what is missing or too
+// much may belong to a pod which the plugin is starting or stopping at this moment. Only what all
+// looks name counts.
 func confirmedDiff(ctx context.Context, h *host.Host, viewState view, obsolete netconf.Node) (add, remove netconf.Node, fw netconf.Firewall, err error) {
 	add, remove, fw, err = diff(ctx, h, viewState, obsolete)
 	if err != nil || len(add.Lines(""))+len(remove.Lines("")) == 0 {
@@ -26,26 +30,30 @@ func confirmedDiff(ctx context.Context, h *host.Host, viewState view, obsolete n
 	if c.was, err = usedSince(ctx, viewState); err != nil {
 		return add, remove, fw, err
 	}
-	if c.is = c.was; !c.namesPod(add) && !c.namesPod(remove) {
-		return add, remove, fw, nil
+	c.is = c.was
+	for range podLooks - 1 {
+		if !c.namesPod(add) && !c.namesPod(remove) {
+			return add, remove, fw, nil
+		}
+		select {
+		case <-time.After(confirmTime):
+		case <-ctx.Done():
+			return add, remove, fw, ctx.Err()
+		}
+		var add2, remove2 netconf.Node
+		if add2, remove2, fw, err = diff(ctx, h, viewState, obsolete); err != nil {
+			return add2, remove2, fw, err
+		}
+		if c.is, err = usedSince(ctx, viewState); err != nil {
+			return add2, remove2, fw, err
+		}
+		add, remove = c.confirm(add, add2), c.confirm(remove, remove2)
 	}
-	select {
-	case <-time.After(confirmTime):
-	case <-ctx.Done():
-		return add, remove, fw, ctx.Err()
-	}
-	add2, remove2, fw, err := diff(ctx, h, viewState, obsolete)
-	if err != nil {
-		return add2, remove2, fw, err
-	}
-	if c.is, err = usedSince(ctx, viewState); err != nil {
-		return add2, remove2, fw, err
-	}
-	return c.confirm(add, add2), c.confirm(remove, remove2), fw, nil
+	return add, remove, fw, nil
 }
 
 // confirmation knows since when each used address, and each link of a pod, was its
-// pod's when the kernel was read for the first time, and is after the second.
+// pod's when the kernel was read for the first time, and is after a later one.
 type confirmation struct{ was, is map[string]time.Duration }
 
 // usedSince returns since when each used address is its pod's, a time since boot, by each

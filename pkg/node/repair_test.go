@@ -92,22 +92,27 @@ func TestWhatAPodLosesOnTheNodeIsNamedAndPutBack(t *testing.T) {
 
 // What a plugin is about to add or has begun to remove is its own.
 func TestAPodThatIsBeingStartedOrStoppedIsLeftAlone(t *testing.T) {
-	for name, meanwhile := range map[string]string{
-		"started": "ip route add 10.0.0.21 dev DEV table 100 proto 70 scope link",
-		"stopped": "ip link del DEV",
+	// The third look at the node state is the one after the kernel was read for the first time, the
+	// fifth that after the second.
+	for name, c := range map[string]struct {
+		at        int
+		meanwhile string
+	}{
+		"started":                    {3, "ip route add 10.0.0.21 dev DEV table 100 proto 70 scope link"},
+		"stopped":                    {3, "ip link del DEV"},
+		"half started, half stopped": {5, "ip link del DEV"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, dev := withPod(t)
 			nettest.Run(t, "ip", "route", "flush", "table", "100")
 			looks := 0
 			state := func(ctx context.Context, fn func(*ipam.State) error) error {
-				// The third look is the one after the kernel was read for the first time.
-				if looks++; looks == 3 {
-					nettest.Run(t, "sh", "-c", strings.ReplaceAll(meanwhile, "DEV", dev))
+				if looks++; looks == c.at {
+					nettest.Run(t, "sh", "-c", strings.ReplaceAll(c.meanwhile, "DEV", dev))
 				}
 				return n.Cache.View(ctx, fn)
 			}
-			if lines, err := n.apply(t.Context(), state, change{}); err != nil || len(lines) > 0 || looks < 3 {
+			if lines, err := n.apply(t.Context(), state, change{}); err != nil || len(lines) > 0 || looks < c.at {
 				t.Errorf("apply says %q, %v after %d looks; want nothing", lines, err, looks)
 			}
 		})
