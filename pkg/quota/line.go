@@ -25,14 +25,18 @@ func (l *line) remove(r Request) {
 	l.listOf(r).remove(r)
 }
 
-// chooseNext returns the request that goes next of those that may.
-func (l *line) chooseNext(may func(Request) bool) (Request, bool) {
+// chooseNext returns the request that goes next of those that may: their class, and they. A class
+// that may not is not gone through: a hundred thousand may wait in it.
+func (l *line) chooseNext(classMay func(Class) bool, may func(Request) bool) (Request, bool) {
 	begun := l.begun.list()
-	if at := slices.IndexFunc(begun, may); at >= 0 {
+	if at := slices.IndexFunc(begun, func(r Request) bool { return classMay(r.Class) && may(r) }); at >= 0 {
 		return begun[at], true
 	}
 	var firsts [classes]*Request
 	for c := range l.classes {
+		if !classMay(Class(c)) {
+			continue
+		}
 		list := l.classes[c].list()
 		if at := slices.IndexFunc(list, may); at >= 0 {
 			firsts[c] = &list[at]

@@ -117,8 +117,11 @@ func (q *Queue) Take(now time.Duration) (next Request, found bool) {
 	// Actions have buckets of their own, so none waits for another one's token. Between those
 	// that have one the more urgent request goes first.
 	for action, l := range q.lines {
-		r, may := l.chooseNext(q.mayRun)
-		if !may || q.budget.Next(action, now) > now {
+		if q.budget.Next(action, now) > now {
+			continue
+		}
+		r, may := l.chooseNext(q.classMay, q.nodeMay)
+		if !may {
 			continue
 		}
 		if !found || q.goesBefore(r, next) {
@@ -155,12 +158,10 @@ func (q *Queue) goesBefore(r, v Request) bool {
 	return cmp.Or(cmp.Compare(r.Class, v.Class), r.before(v), cmp.Compare(r.Action, v.Action)) < 0
 }
 
-// mayRun tells whether the request may be under way beside those that are.
-func (q *Queue) mayRun(r Request) bool {
-	return q.nodeMay(r) && (r.Class == Starving || q.others < inAll-kept)
-}
+// classMay tells whether one more request of the class may be under way beside those that are.
+func (q *Queue) classMay(c Class) bool { return c == Starving || q.others < inAll-kept }
 
-// nodeMay tells whether it may as far as its node is concerned.
+// nodeMay tells whether the request may as far as its node is concerned.
 func (q *Queue) nodeMay(r Request) bool {
 	if r.Class == Giving && q.giving[r.Node] >= perNode-1 {
 		return false
@@ -218,10 +219,11 @@ func (q *Queue) Next(now time.Duration) (at time.Duration, waits bool) {
 		return 0, false
 	}
 	for action, l := range q.lines {
-		if _, may := l.chooseNext(q.mayRun); !may {
+		due := q.budget.Next(action, now)
+		if waits && due >= at {
 			continue
 		}
-		if due := q.budget.Next(action, now); !waits || due < at {
+		if _, may := l.chooseNext(q.classMay, q.nodeMay); may {
 			at, waits = due, true
 		}
 	}
