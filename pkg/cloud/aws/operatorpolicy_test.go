@@ -131,6 +131,37 @@ func giveOtherGroups(t *testing.T, r *rights) {
 	}
 }
 
+// A check tells which of the operator's rights are missing, and that only reserved ranges need those for them.
+func TestACheckTellsWhichOfTheOperatorsRightsAreMissing(t *testing.T) {
+	says := func(missing ...string) map[string]cloud.Finding {
+		r := operatorRights(t, "blue", "aws")
+		for i := range r.policy.Statement {
+			s := &r.policy.Statement[i]
+			s.Action = slices.DeleteFunc(s.Action, func(a string) bool { return slices.Contains(missing, a) })
+		}
+		site := newSite(t, kind{rights: r, tags: map[string]string{tagCluster: "blue"}})
+		found := map[string]cloud.Finding{}
+		for _, f := range site.region(t, engine.Options{Cluster: "blue", Subnets: []string{"subnet-a"}}).Check(t.Context()) {
+			found[f.What] = f
+		}
+		return found
+	}
+	reservations := []string{"ec2:GetSubnetCidrReservations", "ec2:CreateSubnetCidrReservation", "ec2:DeleteSubnetCidrReservation"}
+	all := says()
+	without := says(append(reservations, "ec2:AssignPrivateIpAddresses")...)
+	for _, action := range reservations {
+		if f := all["permission "+action]; f.Verdict != cloud.Works {
+			t.Errorf("with all rights: %s: %+v", action, f)
+		}
+		if f := without["permission "+action]; f.Verdict != cloud.Unknown || !strings.Contains(f.Detail, "`reserve`") {
+			t.Errorf("without: %s: %+v", action, f)
+		}
+	}
+	if f := without["permission ec2:AssignPrivateIpAddresses"]; f.Verdict != cloud.Broken || !strings.Contains(f.Fix, "policy-operator.json") {
+		t.Errorf("without AssignPrivateIpAddresses: %+v", f)
+	}
+}
+
 // A leak of the cluster is found and deleted by the operator's policy, and a check finds nothing missing.
 func TestTheOperatorsPolicyIsEnoughToSweepAndToCheck(t *testing.T) {
 	s := newSite(t, kind{v6: true, rights: operatorRights(t, "blue", "aws"), tags: map[string]string{tagCluster: "blue"}})

@@ -59,6 +59,7 @@ type dryRun struct {
 	action string
 	marked bool   // the policy in conf/aws allows it only for ENIs that enipool has made
 	works  string // EC2's code if it is allowed
+	spared string // why an operator or an agent may go on without
 	do     func(context.Context) error
 }
 
@@ -85,23 +86,42 @@ func dryCall[I, O any](do request[I, O], in *I) func(context.Context) error {
 func (b *probe) dryRuns() []dryRun {
 	api, id, attachment, yes := b.d.api, aws.String(b.Any.ID), aws.String(b.Any.Attachment), aws.Bool(true)
 	runs := []dryRun{
-		{"ec2:CreateNetworkInterface", false, wouldHaveWorked, dryCall(api.CreateNetworkInterface, &ec2.CreateNetworkInterfaceInput{DryRun: yes,
+		{action: "ec2:CreateNetworkInterface", works: wouldHaveWorked, do: dryCall(api.CreateNetworkInterface, &ec2.CreateNetworkInterfaceInput{DryRun: yes,
 			SubnetId: aws.String(b.Any.Subnet), TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeNetworkInterface, Tags: b.nodeTags()}}})},
-		{"ec2:AttachNetworkInterface", true, wouldHaveWorked, dryCall(api.AttachNetworkInterface, &ec2.AttachNetworkInterfaceInput{DryRun: yes,
+		{action: "ec2:AttachNetworkInterface", marked: true, works: wouldHaveWorked, do: dryCall(api.AttachNetworkInterface, &ec2.AttachNetworkInterfaceInput{DryRun: yes,
 			InstanceId: aws.String(b.Self.Instance), NetworkInterfaceId: id, DeviceIndex: aws.Int32(int32(b.Any.Index))})},
-		{"ec2:ModifyNetworkInterfaceAttribute", true, wouldHaveWorked, dryCall(api.ModifyNetworkInterfaceAttribute, &ec2.ModifyNetworkInterfaceAttributeInput{DryRun: yes,
+		{action: "ec2:ModifyNetworkInterfaceAttribute", marked: true, works: wouldHaveWorked, do: dryCall(api.ModifyNetworkInterfaceAttribute, &ec2.ModifyNetworkInterfaceAttributeInput{DryRun: yes,
 			NetworkInterfaceId: id, Attachment: &types.NetworkInterfaceAttachmentChanges{AttachmentId: attachment, DeleteOnTermination: yes}})},
-		{"ec2:DetachNetworkInterface", true, wouldHaveWorked, dryCall(api.DetachNetworkInterface, &ec2.DetachNetworkInterfaceInput{DryRun: yes, AttachmentId: attachment})},
-		{"ec2:DeleteNetworkInterface", true, wouldHaveWorked, dryCall(api.DeleteNetworkInterface, &ec2.DeleteNetworkInterfaceInput{DryRun: yes, NetworkInterfaceId: id})},
-		{"ec2:AssignPrivateIpAddresses", false, badValue, dryCall(api.AssignPrivateIpAddresses, &ec2.AssignPrivateIpAddressesInput{NetworkInterfaceId: id, PrivateIpAddresses: []string{nowhere4}})},
-		{"ec2:UnassignPrivateIpAddresses", false, badValue, dryCall(api.UnassignPrivateIpAddresses, &ec2.UnassignPrivateIpAddressesInput{NetworkInterfaceId: id, PrivateIpAddresses: []string{nowhere4}})},
+		{action: "ec2:DetachNetworkInterface", marked: true, works: wouldHaveWorked, do: dryCall(api.DetachNetworkInterface, &ec2.DetachNetworkInterfaceInput{DryRun: yes, AttachmentId: attachment})},
+		{action: "ec2:DeleteNetworkInterface", marked: true, works: wouldHaveWorked, do: dryCall(api.DeleteNetworkInterface, &ec2.DeleteNetworkInterfaceInput{DryRun: yes, NetworkInterfaceId: id})},
+		{action: "ec2:AssignPrivateIpAddresses", works: badValue, do: dryCall(api.AssignPrivateIpAddresses, &ec2.AssignPrivateIpAddressesInput{NetworkInterfaceId: id, PrivateIpAddresses: []string{nowhere4}})},
+		{action: "ec2:UnassignPrivateIpAddresses", works: badValue, do: dryCall(api.UnassignPrivateIpAddresses, &ec2.UnassignPrivateIpAddressesInput{NetworkInterfaceId: id, PrivateIpAddresses: []string{nowhere4}})},
 	}
 	if b.IPv6 {
 		runs = append(runs,
-			dryRun{"ec2:AssignIpv6Addresses", false, badValue, dryCall(api.AssignIpv6Addresses, &ec2.AssignIpv6AddressesInput{NetworkInterfaceId: id, Ipv6Addresses: []string{nowhere6}})},
-			dryRun{"ec2:UnassignIpv6Addresses", false, badValue, dryCall(api.UnassignIpv6Addresses, &ec2.UnassignIpv6AddressesInput{NetworkInterfaceId: id, Ipv6Addresses: []string{nowhere6}})})
+			dryRun{action: "ec2:AssignIpv6Addresses", works: badValue, do: dryCall(api.AssignIpv6Addresses, &ec2.AssignIpv6AddressesInput{NetworkInterfaceId: id, Ipv6Addresses: []string{nowhere6}})},
+			dryRun{action: "ec2:UnassignIpv6Addresses", works: badValue, do: dryCall(api.UnassignIpv6Addresses, &ec2.UnassignIpv6AddressesInput{NetworkInterfaceId: id, Ipv6Addresses: []string{nowhere6}})})
+	}
+	if b.Region {
+		runs = append(runs, b.dryReservations()...)
 	}
 	return runs
+}
+
+// nobodys is the ID of a reservation that no subnet has.
+const nobodys = "scr-00000000000000000"
+
+// dryReservations are about ranges of subnets that are reserved.
+func (b *probe) dryReservations() []dryRun {
+	api, yes, spared := b.d.api, aws.Bool(true), "only ranges that Subnets name in `reserve` need it"
+	return []dryRun{
+		{action: "ec2:GetSubnetCidrReservations", works: wouldHaveWorked, spared: spared, do: dryCall(api.GetSubnetCidrReservations, &ec2.GetSubnetCidrReservationsInput{DryRun: yes,
+			SubnetId: aws.String(b.Any.Subnet)})},
+		{action: "ec2:CreateSubnetCidrReservation", works: wouldHaveWorked, spared: spared, do: dryCall(api.CreateSubnetCidrReservation, &ec2.CreateSubnetCidrReservationInput{DryRun: yes,
+			SubnetId: aws.String(b.Any.Subnet), Cidr: aws.String(nowhere4 + "/32"), ReservationType: types.SubnetCidrReservationTypeExplicit})},
+		{action: "ec2:DeleteSubnetCidrReservation", works: wouldHaveWorked, spared: spared, do: dryCall(api.DeleteSubnetCidrReservation, &ec2.DeleteSubnetCidrReservationInput{DryRun: yes,
+			SubnetCidrReservationId: aws.String(nobodys)})},
+	}
 }
 
 // nodeTags returns the tags by which policies recognise the ENIs of a node, or of a cluster.
@@ -111,6 +131,14 @@ func (b *probe) nodeTags() []types.Tag {
 		tags[tagCluster] = b.Cluster
 	}
 	return tagList(tags)
+}
+
+// adviseAllowing says which policy allows what is not allowed.
+func (b *probe) adviseAllowing() string {
+	if b.Region {
+		return "allow it as in conf/aws/policy-operator.json, which needs the tag " + tagCluster + " on the cluster's instances and their primary ENIs, see the README there"
+	}
+	return "allow it as in conf/aws/policy.json; policy-cluster.json needs the tag " + tagCluster + " on the instance and its primary ENI, see the README there"
 }
 
 // checkPermissions asks for each action whether it is allowed. If a refusal proves nothing,
@@ -129,8 +157,10 @@ func (b *probe) checkPermissions(ctx context.Context) {
 			// conf/aws/policy.json refuses these for an ENI without enipool's tags, such as the
 			// primary one, and allows them for the ENIs that the agent will make.
 			b.found.Say(what, cloud.Unknown, "", "not for the node's primary ENI, as by conf/aws/policy.json; ask again when enipool has made one")
+		case code == notAllowed && run.spared != "":
+			b.found.Say(what, cloud.Unknown, "", "not allowed; %s", run.spared)
 		case code == notAllowed:
-			b.found.Say(what, cloud.Broken, "allow it as in conf/aws/policy.json; policy-cluster.json needs the tag "+tagCluster+" on the instance and its primary ENI, see the README there", "not allowed")
+			b.found.Say(what, cloud.Broken, b.adviseAllowing(), "not allowed")
 		case throttles[code]:
 			b.found.Throttled(what, b.d.judgeFailure(err, false, true))
 		case code == "", code == sdkUnknown: // EC2 itself has not answered

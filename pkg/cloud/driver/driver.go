@@ -109,6 +109,7 @@ type Probe struct {
 	Any     Interface
 	Cluster string // that new ENIs are marked with
 	IPv6    bool   // pods have IPv6
+	Region  bool   // it is asked for all instances of a cluster, and for ranges of their subnets
 }
 
 // Clocked is a Driver that knows, from the last answer, how far the machine's clock is ahead of the

@@ -19,6 +19,8 @@ type check struct {
 	view  view
 	home  home
 	found cloud.Findings
+	// region: it is about what a Region calls, not about what a node does.
+	region bool
 	// limited: what the instance may carry is known.
 	limited bool
 }
@@ -37,8 +39,10 @@ func (n *Node) Beliefs() []cloud.Belief {
 }
 
 // Check implements cloud.Checker.
-func (n *Node) Check(ctx context.Context) []cloud.Finding {
-	k := &check{n: n}
+func (n *Node) Check(ctx context.Context) []cloud.Finding { return n.check(ctx, false) }
+
+func (n *Node) check(ctx context.Context, region bool) []cloud.Finding {
+	k := &check{n: n, region: region}
 	if !k.checkInstance(ctx) || !k.checkCredentials(ctx) {
 		return k.found
 	}
@@ -60,7 +64,7 @@ func (k *check) checkPermissions(ctx context.Context) {
 		if at := slices.IndexFunc(k.view.nics, func(i nic) bool { return i.Ours }); at >= 0 {
 			about = k.view.nics[at]
 		}
-		k.found = append(k.found, p.Probe(ctx, driver.Probe{Self: k.self, VPC: k.home.vpc, Groups: groups, Any: about.raw, Cluster: options.Cluster, IPv6: options.IPv6})...)
+		k.found = append(k.found, p.Probe(ctx, driver.Probe{Self: k.self, VPC: k.home.vpc, Groups: groups, Any: about.raw, Cluster: options.Cluster, IPv6: options.IPv6, Region: k.region})...)
 		return
 	}
 	if k.n.t.Keys.Policy == "" {

@@ -151,7 +151,7 @@ func (r *Region) Sweep(ctx context.Context, olderThan time.Duration) (deleted []
 }
 
 // Check implements cloud.Checker, by the process's own instance.
-func (r *Region) Check(ctx context.Context) []cloud.Finding { return r.self.Check(ctx) }
+func (r *Region) Check(ctx context.Context) []cloud.Finding { return r.self.check(ctx, true) }
 
 // Subnets implements cloud.Region: those that Options choose by ID or by tags, without either those
 // of the primary ENIs that describes have shown.
