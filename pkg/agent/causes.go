@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/pool"
 	"github.com/enipool/enipool/pkg/scale"
 	"github.com/enipool/enipool/pkg/status"
@@ -25,6 +27,7 @@ type reasons struct {
 	view       *view
 	cached     *ipam.State // nil if it can't be read
 	wrongCache string      // what is wrong with the node cache, "" if nothing is
+	noneYet    bool        // it is missing
 	creates    []create    // ENIs that were begun
 	links      links
 	vpc        string // what is wrong with the VPC's ranges, "" if nothing is
@@ -46,6 +49,7 @@ func (a *Agent) reasons(now time.Duration) reasons {
 	r := reasons{now: now, pool: a.conf.Pool, families: a.conf.Settings.Families, first: a.firstIndex(), view: &a.view, cached: a.cached,
 		creates: a.mem.Creates, links: a.links, vpc: a.wrongVPC, backoffs: a.backoffs, full: func(id string) bool { return a.isFull(id, now) },
 		look: a.lookDue(now), wait: a.waitsFor(now), demand: a.demand, decision: a.decision, sized: a.sized, targetCauses: a.targetCauses, causes: a.causes, status: &a.status}
+	r.noneYet = errors.Is(a.cacheErr, nodecache.ErrMissing)
 	if a.cacheErr != nil || a.rebuildFails() {
 		r.wrongCache = a.cacheProblem()
 		if look := a.backoffs[of(looks)]; look.err != nil && !a.view.known { // who reads the condition has no log

@@ -20,7 +20,7 @@ const (
 	// replicas and into the history of the API server's store.
 	pace = time.Second
 
-	// silence is how long the operator may be without an answer while pods wait before people are told.
+	// silence is how long the operator may be without an answer while pods wait, or before it serves the node, until people are told.
 	silence = time.Minute
 
 	// changeOver is within which time the objects of nodes that lack nothing are made when a cluster
@@ -239,7 +239,7 @@ func (o *ordered) toldCauses(now time.Duration) (list []pool.Cause) {
 	switch {
 	case !o.heard:
 		return []pool.Cause{o.unread()}
-	case o.silentSince > 0 && now-o.silentSince >= silence && o.lacks():
+	case o.silentSince > 0 && now-o.silentSince >= silence && (o.lacks() || !o.isUsable()):
 		since := o.Wall().Add(o.silentSince - now).Format("15:04")
 		list = append(list, pool.Cause{Kind: pool.OperatorSilent, Words: "no answer from the operator since " + since})
 	case !o.isUsable():

@@ -108,6 +108,7 @@ func TestPeopleReachWhatKubectlReaches(t *testing.T) {
 		{"no such file", one, filepath.Join(dir, "none"), "", "no such file"},
 		{"a broken one in the list", one + ":" + broken, "", "", broken + ": it is not valid"},
 		{"nothing", "", "", "", "this is no pod of a cluster"},
+		{"a list of none that is there", filepath.Join(dir, "none"), "", "", "KUBECONFIG names " + filepath.Join(dir, "none")},
 	} {
 		t.Setenv("KUBECONFIG", tt.variable)
 		c, err := LoadForPeople(tt.file, tt.context)

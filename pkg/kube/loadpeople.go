@@ -28,7 +28,11 @@ func LoadForPeople(kubeconfig, context string) (*rest.Config, error) {
 		return nil, explainFiles(rules, err)
 	}
 	if clientcmdapi.IsConfigEmpty(raw) && kubeconfig == "" && context == "" {
-		return inCluster()
+		config, err := inCluster()
+		if files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); err != nil && files != "" {
+			err = fmt.Errorf("find the API server: KUBECONFIG names %s, where no kubeconfig is, and this is no pod of a cluster", files)
+		}
+		return config, err
 	}
 	if context != "" && raw.Contexts[context] == nil {
 		names := slices.Sorted(maps.Keys(raw.Contexts))

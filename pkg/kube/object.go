@@ -203,7 +203,10 @@ func (o *Object) specBefore() crd.NodeNetworkSpec {
 // create makes the object. It belongs to the Node, and goes with it once the operator allows that.
 func (o *Object) create(ctx context.Context, spec crd.NodeNetworkSpec) (*crd.NodeNetwork, error) {
 	owner, known := o.view.readNode()
-	if !known {
+	switch {
+	case !known && o.view.firstSelf.HasSynced(): // a new node's agent may be there before its Node
+		return nil, fmt.Errorf("the cluster has no Node %s: if `kubectl get nodes` has this node by another name, give that to the key node of agent.yaml, or to NODE_NAME of the agent's environment", o.node)
+	case !known:
 		return nil, errors.New("the Node, to which it is to belong, is not known yet")
 	}
 	n := &crd.NodeNetwork{TypeMeta: metav1.TypeMeta{APIVersion: crd.GroupVersion.String(), Kind: "NodeNetwork"}, Spec: spec,

@@ -205,6 +205,7 @@ func (t *term) looked(s seen, members map[string]*member) {
 		t.looks.all, t.looks.shown = s.began.Mono+t.o.Describe, s.began.Wall
 		t.o.Meter.Described(now.Mono - s.began.Mono)
 		t.leaveToOthers(s.began.Mono)
+		t.tellNoPlace(len(s.places) == 0)
 		t.takePlaces(s)
 		t.findDrifts(now)
 		for name, node := range t.members {
@@ -213,6 +214,14 @@ func (t *term) looked(s seen, members map[string]*member) {
 			}
 		}
 	}
+}
+
+// tellNoPlace says once that there is no subnet. Nodes hear of it as late as they need an ENI: what they have still fills up.
+func (t *term) tellNoPlace(none bool) {
+	if none && !t.looks.noPlace {
+		t.o.Log.Warn("no node gets a new ENI: the cloud shows no subnet that cloud.subnets or cloud.subnetTags of operator.yaml names; `enipoolctl migrate check` says what it shows")
+	}
+	t.looks.noPlace = none
 }
 
 // tellAfter is for how long describes fail before the nodes are told: all of their objects are written then, and again when describes

@@ -38,15 +38,16 @@ type term struct {
 
 // looks is what is known of describes.
 type looks struct {
-	under  bool
-	all    time.Duration // when the next describe of everything is due
-	shown  time.Time     // when the last that succeeded began
-	whole  misses        // of describes of everything
-	some   misses        // of describes of some nodes
-	last   error         // of the last one, nil if it succeeded
-	failed *pool.Cause   // why they fail, once that is told
-	drifts drifts        // what they have shown of ENIs that are not as they are to be
-	others others        // nodes that call the cloud themselves
+	under   bool
+	all     time.Duration // when the next describe of everything is due
+	shown   time.Time     // when the last that succeeded began
+	whole   misses        // of describes of everything
+	some    misses        // of describes of some nodes
+	last    error         // of the last one, nil if it succeeded
+	failed  *pool.Cause   // why they fail, once that is told
+	noPlace bool          // the last one of everything has shown no subnet
+	drifts  drifts        // what they have shown of ENIs that are not as they are to be
+	others  others        // nodes that call the cloud themselves
 }
 
 // misses are failures in a row.

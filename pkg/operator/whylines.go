@@ -64,7 +64,7 @@ func (w Why) verdict(now time.Time) string {
 	case mode == crd.Self && crd.Mode(w.Asked) == crd.Operator:
 		return fmt.Sprintf("%s: its agent has asked the operator to take its calls over, and has no answer yet", w.Node)
 	case mode == "":
-		return fmt.Sprintf("%s: its agent has asked for nothing here, and calls the cloud itself", w.Node)
+		return fmt.Sprintf("%s: no agent has asked for anything here: the node's agent calls the cloud itself, does not run, or can't write its NodeNetwork, which its log would say", w.Node)
 	case mode == crd.Self:
 		return fmt.Sprintf("%s: its agent calls the cloud itself", w.Node)
 	case mode == crd.Joining:

@@ -94,7 +94,7 @@ func listAll[L, T any, P interface {
 func explain(resource string, err error) error {
 	switch {
 	case apierrors.IsNotFound(err) && (resource == networkKind || resource == subnetKind):
-		return fmt.Errorf("the cluster has no kind %s: no operator is installed (conf/kubernetes/operator)", resource)
+		return fmt.Errorf("the cluster has no kind %s; an operator and its agents need it: kubectl apply --server-side --kustomize conf/kubernetes/crds", resource)
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return fmt.Errorf("read %s: %w; use a kubeconfig that may", resource, err)
 	}
