@@ -35,19 +35,20 @@ type cluster struct {
 	moved   chan struct{}            // closed when there is more to show
 	cuts    chan struct{}            // closed to end all watches
 
-	down     error // no connection
-	hang     bool  // no answer
-	status   int   // answered to everything, 0: none
-	forbid   string
-	kindless bool   // it has no kinds of enipool's own
-	garbage  bool   // the next watch event is broken
-	twice    bool   // watches send each event twice
-	swapped  bool   // what watches send together about different objects they send in the opposite order
-	seen     []call // all requests that came through
-	sent     int    // bytes of answers
-	uids     int
-	onPatch  func(path string) // runs before a patch is applied
-	lastAuth string
+	down        error // no connection
+	hang        bool  // no answer
+	status      int   // answered to everything, 0: none
+	forbid      string
+	kindless    bool   // it has no kinds of enipool's own
+	keepsOwners bool   // nobody changes who an object belongs to
+	garbage     bool   // the next watch event is broken
+	twice       bool   // watches send each event twice
+	swapped     bool   // what watches send together about different objects they send in the opposite order
+	seen        []call // all requests that came through
+	sent        int    // bytes of answers
+	uids        int
+	onPatch     func(path string) // runs before a patch is applied
+	lastAuth    string
 }
 
 // change is one write: from and to are nil for what was created and deleted.

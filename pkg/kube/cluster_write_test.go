@@ -78,7 +78,12 @@ func (c *cluster) patch(r *http.Request, body []byte) *http.Response {
 		if n.ResourceVersion != old.ResourceVersion {
 			return c.failure(r, apierrors.NewConflict(schema.GroupResource{Resource: networks}, n.Name, nil))
 		}
+		if c.keepsOwners && !reflect.DeepEqual(n.OwnerReferences, old.OwnerReferences) {
+			return c.failure(r, apierrors.NewInvalid(schema.GroupKind{Kind: "NodeNetwork"}, n.Name, nil))
+		}
+		owners := n.OwnerReferences
 		n.Status, n.ObjectMeta = old.Status, old.ObjectMeta
+		n.OwnerReferences = owners
 		if !reflect.DeepEqual(n.Spec, old.Spec) {
 			n.Generation++
 		}

@@ -54,6 +54,7 @@ type Object struct {
 	read    bool
 	newest  order.Object
 	was     crd.NodeNetworkSpec // of the newest copy
+	unowned bool                // the newest copy belongs to nobody
 	wrong   error               // why it can't be read now
 	putBack int                 // how often the store was put back
 }
@@ -150,7 +151,7 @@ func (o *Object) take(n *crd.NodeNetwork, back bool) error {
 		o.putBack++
 	}
 	is.PutBack = o.putBack
-	o.read, o.newest, o.was = true, is, n.Spec
+	o.read, o.newest, o.was, o.unowned = true, is, n.Spec, len(n.OwnerReferences) == 0
 	signalChange(o.changed)
 	return nil
 }
@@ -202,26 +203,56 @@ func (o *Object) specBefore() crd.NodeNetworkSpec {
 
 // create makes the object. It belongs to the Node, and goes with it once the operator allows that.
 func (o *Object) create(ctx context.Context, spec crd.NodeNetworkSpec) (*crd.NodeNetwork, error) {
-	owner, known := o.view.readNode()
+	owners := o.owners()
 	switch {
-	case !known && o.view.firstSelf.HasSynced(): // a new node's agent may be there before its Node
+	case owners == nil && o.view.firstSelf.HasSynced(): // a new node's agent may be there before its Node
 		return nil, fmt.Errorf("the cluster has no Node %s: if `kubectl get nodes` has this node by another name, give that to the key node of agent.yaml, or to NODE_NAME of the agent's environment", o.node)
-	case !known:
+	case owners == nil:
 		return nil, errors.New("the Node, to which it is to belong, is not known yet")
 	}
 	n := &crd.NodeNetwork{TypeMeta: metav1.TypeMeta{APIVersion: crd.GroupVersion.String(), Kind: "NodeNetwork"}, Spec: spec,
-		ObjectMeta: metav1.ObjectMeta{Name: o.node, Finalizers: []string{finalizer},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: owner.Name, UID: owner.UID}}}}
+		ObjectMeta: metav1.ObjectMeta{Name: o.node, Finalizers: []string{finalizer}, OwnerReferences: owners}}
 	var made crd.NodeNetwork
 	err := o.rest.Post().Resource(networks).Body(n).Do(ctx).Into(&made)
 	return &made, err
 }
 
-// patch replaces the spec of that version of the object. With that the API server forgets who wrote which field before: each field has one
-// writer and each write names its version, so nobody asks for it, and it is a third of all that goes over the wire with each write.
+// owners returns to whom the object belongs, nil as long as the Node is not known.
+func (o *Object) owners() []metav1.OwnerReference {
+	node, known := o.view.readNode()
+	if !known {
+		return nil
+	}
+	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
+}
+
+// lackingOwners returns the owners that the newest copy lacks. Tools bring objects back from a backup without any, and such a one would be there for ever.
+func (o *Object) lackingOwners() []metav1.OwnerReference {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.unowned {
+		return nil
+	}
+	return o.owners()
+}
+
+// patch replaces the spec of that version of the object, and lets it belong to its Node if it is nobody's. What the cluster's policies say against the
+// latter, as those of the release before do, keeps no spec from being written.
 func (o *Object) patch(ctx context.Context, version string, spec crd.NodeNetworkSpec) (*crd.NodeNetwork, error) {
+	if owners := o.lackingOwners(); owners != nil {
+		n, err := o.patchWith(ctx, version, spec, operation{"add", "/metadata/ownerReferences", owners})
+		if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+			return n, err
+		}
+	}
+	return o.patchWith(ctx, version, spec)
+}
+
+// patchWith is that with what else is to be changed. With that the API server forgets who wrote which field before: each field has one
+// writer and each write names its version, so nobody asks for it, and it is a third of all that goes over the wire with each write.
+func (o *Object) patchWith(ctx context.Context, version string, spec crd.NodeNetworkSpec, more ...operation) (*crd.NodeNetwork, error) {
 	forgotten := []metav1.ManagedFieldsEntry{{}}
-	data, err := json.Marshal([]operation{{"replace", "/metadata/resourceVersion", version}, {"add", "/metadata/managedFields", forgotten}, {"replace", "/spec", spec}})
+	data, err := json.Marshal(append([]operation{{"replace", "/metadata/resourceVersion", version}, {"add", "/metadata/managedFields", forgotten}, {"replace", "/spec", spec}}, more...))
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -236,4 +237,35 @@ func TestANodeNetworkThatCantBeReadIsNotTakenIn(t *testing.T) {
 			t.Errorf("%+v, %v", is, read)
 		}
 	})
+}
+
+// A tool brings the object back from a backup without its owner. With the next write it belongs to its Node again, or nothing would ever delete it. Where
+// a policy forbids that the spec is written all the same.
+func TestAnObjectOfNobodyIsGivenItsOwnerAgain(t *testing.T) {
+	for _, forbidden := range []bool{false, true} {
+		own(t, func(t *testing.T, c *cluster, o *Object) {
+			none, _ := newest(o)
+			if _, err := o.Write(t.Context(), none, wants, order.Asks{}); err != nil {
+				t.Fatal(err)
+			}
+			n := c.theNetwork()
+			owners := n.OwnerReferences
+			n.OwnerReferences = nil
+			c.put(n)
+			c.do(func() { c.keepsOwners = forbidden })
+			is, _ := newest(o)
+			more := wants
+			more.Slots = 32
+			if _, err := o.Write(t.Context(), is, more, order.Asks{}); err != nil {
+				t.Fatal(err)
+			}
+			n = c.theNetwork()
+			if forbidden {
+				owners = nil
+			}
+			if n.Spec.Slots != 32 || !slices.Equal(n.OwnerReferences, owners) {
+				t.Errorf("forbidden %v: %d slots, owners %v, want %v", forbidden, n.Spec.Slots, n.OwnerReferences, owners)
+			}
+		})
+	}
 }

@@ -70,7 +70,7 @@ type Node struct {
 	Type     string
 	Zone     string
 	Labels   map[string]string
-	Cut      bool // the cluster does not reach it: its kubelet tells nothing any more
+	Cut      bool // the cluster does not reach it: its kubelet tells nothing any more, or there is no Node
 }
 
 // isSame tells whether another copy says the same.

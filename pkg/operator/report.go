@@ -103,8 +103,10 @@ func (t *term) report() Report {
 		if isSatisfied(status) {
 			r.Satisfied++
 		}
-		r.Short += int(max(0, spec.Slots-status.Slots))
-		r.Waiting += int(spec.Waiting)
+		if !m.node.Cut { // which gets nothing more, and its pods wait for nothing that anybody could give them
+			r.Short += int(max(0, spec.Slots-status.Slots))
+			r.Waiting += int(spec.Waiting)
+		}
 		r.Quarantined += len(status.Quarantined)
 	}
 	r.Queue, r.UnderWay, r.Budget = t.o.Gate.report()

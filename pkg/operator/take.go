@@ -41,6 +41,7 @@ func (t *term) takeEvent(change Event) {
 	case change.Node != nil && change.Deleted:
 		delete(t.nodes, change.Node.Name)
 		t.dropGuest(change.Node.Name)
+		t.cutOff(change.Node.Name)
 	case change.Node != nil:
 		is := *change.Node
 		is.Zone = t.zoneName(is.Zone)
@@ -58,6 +59,16 @@ func (t *term) takeEvent(change Event) {
 		}
 	case change.Network != nil:
 		t.takeNetwork(change.Network)
+	}
+}
+
+// cutOff takes in that the Node of an object has gone. The object goes soon, or stays if it came from a backup without its owner.
+func (t *term) cutOff(name string) {
+	if node := t.members[name]; node != nil {
+		node.node.Cut = true
+		if t.dirty[name] = true; node.network != nil {
+			node.readView()
+		}
 	}
 }
 
@@ -101,7 +112,7 @@ func (t *term) nodeFor(n *crd.NodeNetwork) Node {
 	if !known && n.DeletionTimestamp != nil {
 		node.Instance, node.Type, node.Zone = n.Status.Instance, n.Status.InstanceType, t.zoneName(n.Status.Zone)
 	}
-	node.Name = n.Name
+	node.Name, node.Cut = n.Name, node.Cut || !known
 	return node
 }
 

@@ -185,7 +185,7 @@ func (t *term) brief(name string, all []placement.Subnet) (w Why) {
 	case t.o.Observe && (w.Mode != string(crd.Self) || w.Asked == string(crd.Operator)):
 		w.Wrong = "the operator only observes: remove observe from operator.yaml"
 	case m.node.Cut && w.Mode == string(crd.Operator):
-		w.Wrong = "the cluster does not reach the node (taint node.kubernetes.io/unreachable or out-of-service): it gets no more until it does"
+		w.Wrong = "there is no such Node, or the cluster does not reach it (taint node.kubernetes.io/unreachable or out-of-service): it gets no more until that changes"
 	}
 	if w.Mode == string(crd.Operator) && (w.Waiting > 0 || w.Have < w.Want) {
 		class, since := m.classOf(m.view, now)

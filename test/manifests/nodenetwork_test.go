@@ -131,6 +131,13 @@ func TestAnAgentWritesTheNodeNetworkOfItsNodeAlone(t *testing.T) {
 			t.Errorf("%s: nor may the administrator: %v", text, err)
 		}
 	}
+	// What a backup has brought back belongs to nobody: it may be given its own Node, and nothing else.
+	c.must(patch(admin, "n1", `{"metadata": {"ownerReferences": null}}`))
+	owner := `{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "%s", "uid": "` + string(c.nodeNetwork("n1").OwnerReferences[0].UID) + `"}]}}`
+	refused("another owner", patch(agent, "n1", fmt.Sprintf(owner, "n2")), "a NodeNetwork belongs to its Node")
+	if err := patch(agent, "n1", fmt.Sprintf(owner, "n1")); err != nil {
+		t.Errorf("its owner again: %v", err)
+	}
 	c.labelled(agent)
 	own := &crd.NodeNetwork{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	c.must(admin.Get(ctx, client.ObjectKeyFromObject(own), own))
