@@ -44,6 +44,15 @@ func (m *member) unserved() int {
 	return max(0, m.view.Spec.Waiting-max(0, order.Have(m.view.Spec, m.view.Status)-m.had))
 }
 
+// doesWithout returns how many slots the node would take if it were asked for none any more. What it was asked for all in all says more than
+// that: most of it pods of its own have got since, and it was asked for it again. A pool keeps fewer idle than two batches, or what its settings name.
+func (m *member) doesWithout() int {
+	spec, status := m.view.Spec, m.view.Status
+	have := order.Have(spec, status)
+	idle := max(2*spec.Pool.Scale.Batch, spec.Pool.PreAllocate, spec.Pool.MinAllocate-have)
+	return min(m.asksBack, idle, max(0, order.Cap(spec, status, 0)-have))
+}
+
 // hasAnswered tells whether the node's agent has taken in all that it is asked for.
 func (m *member) hasAnswered() bool { return int(m.network.Spec.SeenReclaim) >= m.asksBack }
 
@@ -143,14 +152,14 @@ func (t *term) askIdle(s *supply, in []string, missing int, now time.Duration) {
 
 // askNoMore lets those nodes have back what they do without for whom there is room, the smallest parts first.
 func (t *term) askNoMore(s *supply, now time.Duration) {
-	slices.SortStableFunc(s.deprived, func(a, b *member) int { return cmp.Compare(a.asksBack, b.asksBack) })
+	slices.SortStableFunc(s.deprived, func(a, b *member) int { return cmp.Compare(a.doesWithout(), b.doesWithout()) })
 	for _, m := range s.deprived {
 		in := m.askedIn()
 		starve := func(id string) bool { return now-t.starved[id] < calm }
-		if slices.ContainsFunc(in, starve) || s.roomIn(in) < m.asksBack {
+		if slices.ContainsFunc(in, starve) || s.roomIn(in) < m.doesWithout() {
 			continue
 		}
-		s.take(in, m.asksBack)
+		s.take(in, m.doesWithout())
 		m.asksBack, m.asksIn = 0, nil
 		t.dirty[m.network.Name] = true
 	}
