@@ -94,7 +94,8 @@ func (t *term) reclaim() {
 	t.askNoMore(&s, now)
 }
 
-// count counts a node. One that does not answer is asked no more until its agent has written something.
+// count counts a node. One that does not answer is asked no more until its agent has written something, and one that the cluster does not reach
+// is not asked at all.
 func (t *term) count(s *supply, m *member, now time.Duration) {
 	if m.view.Status.Mode != order.Operator {
 		m.asksBack, m.asksIn = 0, nil // the status says so by its mode
@@ -102,7 +103,7 @@ func (t *term) count(s *supply, m *member, now time.Duration) {
 	if !m.hasAnswered() && m.askedAt == 0 { // an earlier leader asked
 		m.askedAt = max(now, 1)
 	}
-	if !m.hasAnswered() && now-m.askedAt >= answers {
+	if !m.hasAnswered() && (m.node.Cut || now-m.askedAt >= answers) {
 		m.asksBack, m.deaf = int(m.network.Spec.SeenReclaim), m.network.Generation
 		t.dirty[m.network.Name] = true
 	}
@@ -126,7 +127,7 @@ func (t *term) count(s *supply, m *member, now time.Duration) {
 	case m.view.Status.Mode != order.Operator:
 	case !m.hasAnswered():
 		s.asked = append(s.asked, amount{m.askedIn(), m.asksBack - int(m.network.Spec.SeenReclaim)})
-	case m.view.Spec.Waiting == 0 && m.network.Generation != m.deaf:
+	case m.view.Spec.Waiting == 0 && m.network.Generation != m.deaf && !m.node.Cut:
 		s.idle = append(s.idle, m)
 	}
 }
@@ -144,7 +145,7 @@ func (t *term) askIdle(s *supply, in []string, missing int, now time.Duration) {
 			others = append(others, m)
 			continue
 		}
-		m.asksBack, m.asksIn, m.askedAt = m.asksBack+n, in, max(now, 1)
+		m.asksBack, m.asksIn, m.askedAt = m.asksBack+n, m.namedOf(in), max(now, 1)
 		t.dirty[m.network.Name] = true
 	}
 	s.idle = others // what it asks next a node is asked once it has answered
