@@ -12,7 +12,7 @@ import (
 // methods may be called from several goroutines. What Cloud says about errors, and about answers
 // that lag, holds here too.
 type Region interface {
-	// Node returns the Cloud of an instance, the same each time. It makes no call.
+	// Node returns the Cloud of an instance, the same each time. It makes no call. With another type than before its limits are those of that.
 	Node(i Instance) Cloud
 
 	// Forget drops what is known of an instance. Its Node must not be used any more.

@@ -18,7 +18,9 @@ func (t *term) takeGuest(name string) {
 		return
 	}
 	if old := t.guests[name]; old != nil && old.node.Instance == of.Instance {
+		was := old.node.Type
 		old.node = of
+		t.takeType(old, was)
 		return
 	}
 	t.dropGuest(name)

@@ -84,7 +84,10 @@ func (m *member) hasEnded(now order.Moment) bool {
 		return m.unread > 0 && now.Mono >= m.unread+m.term.Lease.Fence
 	}
 	s := m.view.Status
-	return len(s.Releasing)+len(s.LeavingInterfaces) == 0 && !slices.ContainsFunc(s.Quarantined, func(q order.Quarantined) bool { return m.term.QuarantineEnds(q, now) > now.Mono })
+	open := len(s.Releasing)+len(s.LeavingInterfaces) > 0
+	// Of a node that has left nobody may ever read of this leader. After a store was put back that says nothing.
+	over := m.term.IsSilent(m.view.Spec, now) && m.putBack == 0 && m.before == nil && !m.isBusy()
+	return (!open || over) && !slices.ContainsFunc(s.Quarantined, func(q order.Quarantined) bool { return m.term.QuarantineEnds(q, now) > now.Mono })
 }
 
 // sentOff takes in how that has ended.

@@ -44,6 +44,15 @@ func (m *member) unserved() int {
 	return max(0, m.view.Spec.Waiting-max(0, order.Have(m.view.Spec, m.view.Status)-m.had))
 }
 
+// doesWithout returns how many slots the node would take if it were asked for none any more. What it was asked for all in all says more than
+// that: most of it pods of its own have got since, and it was asked for it again. A pool keeps fewer idle than two batches, or what its settings name.
+func (m *member) doesWithout() int {
+	spec, status := m.view.Spec, m.view.Status
+	have := order.Have(spec, status)
+	idle := max(2*spec.Pool.Scale.Batch, spec.Pool.PreAllocate, spec.Pool.MinAllocate-have)
+	return min(m.asksBack, idle, max(0, order.Cap(spec, status, 0)-have))
+}
+
 // hasAnswered tells whether the node's agent has taken in all that it is asked for.
 func (m *member) hasAnswered() bool { return int(m.network.Spec.SeenReclaim) >= m.asksBack }
 
@@ -85,7 +94,8 @@ func (t *term) reclaim() {
 	t.askNoMore(&s, now)
 }
 
-// count counts a node. One that does not answer is asked no more until its agent has written something.
+// count counts a node. One that does not answer is asked no more until its agent has written something, and one that the cluster does not reach
+// is not asked at all.
 func (t *term) count(s *supply, m *member, now time.Duration) {
 	if m.view.Status.Mode != order.Operator {
 		m.asksBack, m.asksIn = 0, nil // the status says so by its mode
@@ -93,7 +103,7 @@ func (t *term) count(s *supply, m *member, now time.Duration) {
 	if !m.hasAnswered() && m.askedAt == 0 { // an earlier leader asked
 		m.askedAt = max(now, 1)
 	}
-	if !m.hasAnswered() && now-m.askedAt >= answers {
+	if !m.hasAnswered() && (m.node.Cut || now-m.askedAt >= answers) {
 		m.asksBack, m.deaf = int(m.network.Spec.SeenReclaim), m.network.Generation
 		t.dirty[m.network.Name] = true
 	}
@@ -117,7 +127,7 @@ func (t *term) count(s *supply, m *member, now time.Duration) {
 	case m.view.Status.Mode != order.Operator:
 	case !m.hasAnswered():
 		s.asked = append(s.asked, amount{m.askedIn(), m.asksBack - int(m.network.Spec.SeenReclaim)})
-	case m.view.Spec.Waiting == 0 && m.network.Generation != m.deaf:
+	case m.view.Spec.Waiting == 0 && m.network.Generation != m.deaf && !m.node.Cut:
 		s.idle = append(s.idle, m)
 	}
 }
@@ -135,7 +145,7 @@ func (t *term) askIdle(s *supply, in []string, missing int, now time.Duration) {
 			others = append(others, m)
 			continue
 		}
-		m.asksBack, m.asksIn, m.askedAt = m.asksBack+n, in, max(now, 1)
+		m.asksBack, m.asksIn, m.askedAt = m.asksBack+n, m.namedOf(in), max(now, 1)
 		t.dirty[m.network.Name] = true
 	}
 	s.idle = others // what it asks next a node is asked once it has answered
@@ -143,14 +153,14 @@ func (t *term) askIdle(s *supply, in []string, missing int, now time.Duration) {
 
 // askNoMore lets those nodes have back what they do without for whom there is room, the smallest parts first.
 func (t *term) askNoMore(s *supply, now time.Duration) {
-	slices.SortStableFunc(s.deprived, func(a, b *member) int { return cmp.Compare(a.asksBack, b.asksBack) })
+	slices.SortStableFunc(s.deprived, func(a, b *member) int { return cmp.Compare(a.doesWithout(), b.doesWithout()) })
 	for _, m := range s.deprived {
 		in := m.askedIn()
 		starve := func(id string) bool { return now-t.starved[id] < calm }
-		if slices.ContainsFunc(in, starve) || s.roomIn(in) < m.asksBack {
+		if slices.ContainsFunc(in, starve) || s.roomIn(in) < m.doesWithout() {
 			continue
 		}
-		s.take(in, m.asksBack)
+		s.take(in, m.doesWithout())
 		m.asksBack, m.asksIn = 0, nil
 		t.dirty[m.network.Name] = true
 	}

@@ -138,6 +138,29 @@ func (m *member) ownSubnets() (ids []string) {
 	return slices.Compact(ids)
 }
 
+// mostNamed is how many subnets an object names, by its schema.
+const mostNamed = 64
+
+// namedOf returns of subnets those that the node's object names where it is asked for slots there: of more than that first those in which it has
+// some.
+func (m *member) namedOf(in []string) []string {
+	if len(in) <= mostNamed {
+		return in
+	}
+	own := m.ownSubnets()
+	elsewhere := func(id string) int {
+		if slices.Contains(own, id) {
+			return 0
+		}
+		return 1
+	}
+	named := slices.Clone(in)
+	slices.SortStableFunc(named, func(a, b string) int { return cmp.Compare(elsewhere(a), elsewhere(b)) })
+	named = named[:mostNamed]
+	slices.Sort(named)
+	return named
+}
+
 // askedIn returns the subnets in which the node does without something: an earlier release asked for slots wherever they are.
 func (m *member) askedIn() []string {
 	if len(m.asksIn) > 0 {

@@ -68,6 +68,7 @@ type seen struct {
 	began     order.Moment
 	views     map[string]cloud.View // by instance
 	limits    map[string]eni.Limits // by node
+	types     map[string]string     // of those that were asked for limits, as they were then
 	unlimited map[string]error      // why a node's are not known
 	places    []cloud.Place
 	all       bool // everything was described
@@ -104,7 +105,7 @@ func (t *term) look(names []string, all bool) {
 		ctx, cancel := context.WithTimeout(t.ctx, longJob)
 		defer cancel()
 		s := t.ask(ctx, instances, clients, types, all)
-		s.began = began
+		s.began, s.types = began, types
 		t.post(func(t *term) {
 			t.looked(s, members)
 			for _, name := range asked { // of which it has perhaps told nothing
@@ -163,7 +164,9 @@ func (t *term) looked(s seen, members map[string]*member) {
 	now := t.now()
 	t.looks.under, t.looks.last = false, s.err
 	for name, node := range members {
-		if l, known := s.limits[name]; known {
+		if l, known := s.limits[name]; known && s.types[name] != node.node.Type {
+			t.dirty[name] = true // it was asked about another type
+		} else if known {
 			node.calm = node.calm && node.limits == l
 			node.limits, node.recalled, node.unlimited, node.noLimits = l, false, absence{}, nil
 		} else if err := s.unlimited[name]; err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/order"
 )
@@ -141,19 +142,32 @@ func (t *term) takeNode(name string) {
 		t.takeGuest(name)
 		return
 	}
-	before := node.node.Instance
+	was := node.node
+	before := was.Instance
 	node.node = t.nodes[name]
 	if t.dirty[name] = true; node.network != nil {
 		node.readView()
 	}
 	switch {
 	case before == node.node.Instance:
+		t.takeType(node, was.Type)
 	case before == "":
 		node.recallLimits(node.network)
 		t.enterRegion(node)
 	default:
 		node.node.Instance = before
 		node.left, node.next = true, node.network
+	}
+}
+
+// takeType takes in that the instance has another type than before, as after a stop: what it can carry is asked anew. Calls that are under way go on.
+func (t *term) takeType(node *member, before string) {
+	switch {
+	case node.node.Type == "":
+		node.node.Type = before
+	case before != "" && node.node.Type != before && node.client != nil:
+		t.o.Region.Node(instanceOf(node))
+		node.limits, node.recalled, node.unlimited, node.noLimits = eni.Limits{}, false, absence{}, nil
 	}
 }
 

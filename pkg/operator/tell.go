@@ -35,7 +35,10 @@ func (in input) tell(next *crd.NodeNetwork, v order.View) {
 		}
 	}
 	if in.node.Instance != "" {
-		status.Instance, status.InstanceType, status.Zone = in.node.Instance, in.node.Type, in.node.Zone
+		if in.limits != (eni.Limits{}) || status.Limits == nil || status.Instance != in.node.Instance {
+			status.InstanceType = in.node.Type // else the limits that are there are those of another type, and who leads next would take them for its
+		}
+		status.Instance, status.Zone = in.node.Instance, in.node.Zone
 	}
 	if status.Reclaim, status.ReclaimIn = 0, nil; v.Status.Mode == order.Operator && in.reclaim.slots > 0 {
 		status.Reclaim, status.ReclaimIn = int32(in.reclaim.slots), in.reclaim.in

@@ -29,6 +29,12 @@ func (t *Term) Awaits(v View) bool {
 		len(Acceptable(v.Spec, v.Status))+len(AcceptableInterfaces(v.Spec, v.Status)) > 0
 }
 
+// IsSilent tells whether what leaders before this one have accepted can have no effect any more, though it is not gone: the agent has not read of
+// this one, which has thus asked for none of it, and what those before had sent is over.
+func (t *Term) IsSilent(s Spec, now Moment) bool {
+	return !t.Heard(s) && now.Mono >= t.Acquired+t.Lease.Fence
+}
+
 // mayTake tells whether what is accepted may be taken as far as the agent's word goes: it has read of this leader, and publishes it still. What a
 // backup says was accepted, and has been back since, it does not. One that is to call the cloud itself publishes nothing, and says that it has
 // read only while it serves nothing of it.

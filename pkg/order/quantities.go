@@ -82,6 +82,9 @@ func Satisfied(spec Spec, status Status, coming int) bool {
 // Acceptable returns what of the spec's Release the operator may accept: what is attached, not accepted yet and not a pod's by
 // a claim. A prefix goes as a whole. It may lie on an ENI that carries no pods any more.
 func Acceptable(spec Spec, status Status) []netip.Prefix {
+	if len(spec.Release) == 0 {
+		return nil // nearly always, of each node many times a second while pods starve
+	}
 	accepted, attached := setOf(status.Limits, status.Releasing), status.attachedAddrs()
 	claimed := addrSet{}
 	for _, r := range status.Reserved {
@@ -101,6 +104,9 @@ func Acceptable(spec Spec, status Status) []netip.Prefix {
 // AcceptableInterfaces returns the ENIs whose deletion the operator may accept: every address on them has left service, by
 // the agent's word or because it never was in.
 func AcceptableInterfaces(spec Spec, status Status) []string {
+	if len(spec.ReleaseInterfaces) == 0 {
+		return nil
+	}
 	out := setOf(status.Limits, spec.Release, status.Releasing, status.quarantinedPrefixes())
 	for _, r := range status.Reserved {
 		delete(out, r.Addr)

@@ -47,6 +47,7 @@ func (r *Region) Node(i cloud.Instance) cloud.Cloud {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n, known := r.nodes[i.ID]; known {
+		n.takeType(i.Type, r.types[i.Type])
 		return n
 	}
 	n := newNode(r.d, r.o, r.self.known)
@@ -55,6 +56,17 @@ func (r *Region) Node(i cloud.Instance) cloud.Cloud {
 	n.shape = r.types[i.Type]
 	r.nodes[i.ID] = n
 	return n
+}
+
+// takeType takes in which type the instance has, with what is known of that: after a stop it may be another one than before.
+func (n *Node) takeType(name string, shape driver.Shape) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if before := n.self.Type; name != "" && before != name {
+		if n.self.Type = name; before != "" {
+			n.shape = shape
+		}
+	}
 }
 
 // Forget implements cloud.Region.

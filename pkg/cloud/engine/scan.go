@@ -219,7 +219,10 @@ func (s *scan) acceptViews(ctx context.Context, instances []string, views map[st
 	}
 	for _, id := range instances {
 		n := s.nodes[id]
-		_, err := n.acceptView(ctx, n.self, raw[id], s.all[id], s.began)
+		self, err := n.findSelf(ctx)
+		if err == nil {
+			_, err = n.acceptView(ctx, self, raw[id], s.all[id], s.began)
+		}
 		views[id] = n.viewAfter(err)
 	}
 	return nil

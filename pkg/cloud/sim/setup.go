@@ -79,6 +79,21 @@ func (a *Account) Stop(id string, stopped bool) error {
 	return nil
 }
 
+// Resize gives an instance another type, as after a stop. It keeps its ENIs.
+func (a *Account) Resize(id, name string) error {
+	a.lock()
+	defer a.mu.Unlock()
+	m := a.vms[id]
+	if m == nil || m.Terminated {
+		return fail(NoSuchInstance, id, "")
+	}
+	if _, known := a.types[name]; !known {
+		return fail(NoSuchType, name, "")
+	}
+	m.Type = name
+	return nil
+}
+
 // Terminate ends an instance. Its ENIs with DeleteOnTermination are deleted, the others are
 // available.
 func (a *Account) Terminate(id string) error {

@@ -28,7 +28,7 @@ import (
 // begins at 0 again when a lease is deleted.
 const EpochKey = "enipool.io/epoch"
 
-// nameLabel is the label of the lease by which it is listed beside the operators' pods.
+// nameLabel is the label of the lease, which the operators' pods have too: people list them together by it.
 const nameLabel = "app.kubernetes.io/name"
 
 // How often the holder renews, and how long it tries, of a lease of 15 s.
@@ -137,7 +137,7 @@ func (e Election) leadOnce(ctx context.Context, lead func(context.Context, opera
 	return err
 }
 
-// makeLock returns the lease as the election writes it, labelled as the operators' pods are, so that one question finds them all.
+// makeLock returns the lease as the election writes it, labelled as the operators' pods are.
 func (e Election) makeLock() *resourcelock.LeaseLock {
 	return &resourcelock.LeaseLock{Client: e.Client, LeaseMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}, Labels: map[string]string{nameLabel: e.Name},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity, EventRecorder: e.Recorder}}

@@ -10,13 +10,14 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// ListLeases returns what lists the leases of operators in all namespaces, for Election.All.
+// ListLeases returns what lists the leases of operators in all namespaces, for Election.All. It goes by their name: one may have no label.
 func ListLeases(client coordinationclient.LeasesGetter, name string) func(context.Context) ([]coordinationv1.Lease, error) {
 	return func(ctx context.Context) ([]coordinationv1.Lease, error) {
-		list, err := client.Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: nameLabel + "=" + name})
+		list, err := client.Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
 		if err != nil {
 			return nil, err
 		}
