@@ -19,8 +19,8 @@ const usualTTL = 168 * time.Hour
 // become another one's.
 func (t *PodSubnetTopology) Read() (topology.Topology, error) {
 	s := t.Spec
-	is := topology.Topology{Name: t.Name, Created: t.CreationTimestamp.Time, Priority: int(s.Priority), Namespaces: s.NamespaceSelector.read(),
-		Pods: s.PodSelector.read(), Strategy: topology.Strategy(s.Strategy.Type)}
+	is := topology.Topology{Name: t.Name, Created: t.CreationTimestamp.Time, Priority: int(s.Priority), Namespaces: s.NamespaceSelector.toTopology(),
+		Pods: s.PodSelector.toTopology(), Strategy: topology.Strategy(s.Strategy.Type)}
 	var r reader
 	is.TTL = r.readStrategy(s.Strategy)
 	r.checkSelector("namespaceSelector", is.Namespaces)
@@ -74,7 +74,7 @@ func (r *reader) readSource(from Source) topology.Source {
 	return is
 }
 
-func (s Selector) read() topology.Selector {
+func (s Selector) toTopology() topology.Selector {
 	is := topology.Selector{Labels: s.MatchLabels}
 	for _, e := range s.MatchExpressions {
 		is.Requirements = append(is.Requirements, topology.Requirement{Key: e.Key, Operator: topology.Operator(e.Operator), Values: e.Values})

@@ -14,7 +14,7 @@ func (t *PodSubnetTopology) DeepCopyObject() runtime.Object { return t.DeepCopy(
 func (t *PodSubnetTopology) DeepCopy() *PodSubnetTopology {
 	c := *t
 	t.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
-	c.Spec.NamespaceSelector, c.Spec.PodSelector = t.Spec.NamespaceSelector.copied(), t.Spec.PodSelector.copied()
+	c.Spec.NamespaceSelector, c.Spec.PodSelector = t.Spec.NamespaceSelector.deepCopy(), t.Spec.PodSelector.deepCopy()
 	c.Spec.Subnets = slices.Clone(t.Spec.Subnets)
 	for i, from := range c.Spec.Subnets {
 		c.Spec.Subnets[i].Ranges = slices.Clone(from.Ranges)
@@ -30,7 +30,7 @@ func (t *PodSubnetTopology) DeepCopy() *PodSubnetTopology {
 	return &c
 }
 
-func (s Selector) copied() Selector {
+func (s Selector) deepCopy() Selector {
 	s.MatchLabels, s.MatchExpressions = maps.Clone(s.MatchLabels), slices.Clone(s.MatchExpressions)
 	for i, e := range s.MatchExpressions {
 		s.MatchExpressions[i].Values = slices.Clone(e.Values)

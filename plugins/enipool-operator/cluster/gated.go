@@ -46,7 +46,7 @@ func (o *Topologies) listGated(ctx context.Context) (gated []classify.Pod, versi
 	for next := ""; ; {
 		var list corev1.PodList
 		err := o.client.List(ctx, &list, withoutNode, client.Limit(page), client.Continue(next))
-		if apierrors.IsResourceExpired(err) && next != "" {
+		if apierrors.IsResourceExpired(err) && next != "" { // the state that the pages are of is forgotten
 			gated, next = nil, ""
 			continue
 		}
@@ -82,7 +82,7 @@ func (o *Topologies) followPods(ctx context.Context, version string, tell func(c
 			continue
 		}
 		version = p.ResourceVersion
-		if e.Type != watch.Bookmark {
+		if e.Type != watch.Bookmark { // which only says how far the watch has come
 			gated, has := classify.PodOf(p)
 			tell(classify.Event{Pod: &gated, Deleted: !has || e.Type == watch.Deleted})
 		}

@@ -127,7 +127,7 @@ func (o *Topologies) watchKinds(ctx context.Context, tell func(classify.Event)) 
 		all = append(all, begun.HasSynced)
 	}
 	told := make(chan struct{})
-	go func() {
+	go func() { // each handler has been told of all that its informer had at first
 		defer close(told)
 		if toolscache.WaitForCacheSync(ctx.Done(), all...) {
 			tell(classify.Event{Complete: true})
