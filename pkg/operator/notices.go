@@ -12,7 +12,8 @@ import (
 
 // Notice is something that a person may have to know of an object.
 type Notice struct {
-	Kind, Name, UID string // of the object: NodeNetwork or Subnet
+	Kind, Name, UID string // of the object: NodeNetwork, Subnet, PodSubnetTopology or Pod
+	Namespace       string // of a Pod
 	Warning         bool
 	Reason          string
 	Message         string

@@ -50,6 +50,7 @@ type Operator struct {
 	oldest time.Time       // when the first of the calls under way has to have ended
 	ended  <-chan struct{} // closed with the term, nil while there is none
 
+	zones     zoneLabels
 	toldKinds map[string]bool // fields that the installed kinds lack, of which people were told. Only the loop of a term touches it
 }
 

@@ -16,6 +16,7 @@ func (t *term) takeAll(all Cluster) {
 	for _, n := range all.Nodes {
 		t.takeEvent(Event{Node: &n})
 	}
+	t.zones.noteAll()
 	for _, s := range all.Subnets {
 		t.takeEvent(Event{Subnet: s})
 	}
@@ -49,6 +50,7 @@ func (t *term) takeEvent(change Event) {
 		// Most of what a Node tells is how it is doing.
 		if before, known := t.nodes[is.Name]; !known || !before.isSame(is) {
 			t.nodes[is.Name] = is
+			t.zones.noteNode(is.Zone, is)
 			t.takeNode(change.Node.Name)
 		}
 	case change.Subnet != nil:

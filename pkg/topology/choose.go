@@ -106,6 +106,9 @@ func (k *Cluster) sourcesIn(t Topology, zone string, f eni.Family) (list []Sourc
 // pickAddr returns the next address of a source that nobody has.
 func (k *Cluster) pickAddr(t Topology, from Source, f eni.Family) (best netip.Addr, found bool) {
 	in, _ := findSubnet(k.Subnets, from.Subnet)
+	if in.Full && (len(from.Ranges) == 0 || len(in.Reserved) == 0) { // those that are free by what is known here others have
+		return best, false
+	}
 	bars := k.barsOf(t, from, in)
 	var bestFreed time.Time
 	for _, r := range usableRanges(from, in, f) {

@@ -68,6 +68,11 @@ func TestWhereAPodMayRun(t *testing.T) {
 	}{
 		{"wherever there is room", Sticky, func(*Cluster, *Pod) {}, []string{"y", "z"}, None},
 		{"no subnet is full", Sticky, func(k *Cluster, _ *Pod) { k.Taken = taken("16-17") }, []string{"y"}, None},
+		{"not where the cloud has none left", Sticky, func(k *Cluster, _ *Pod) { k.Subnets[1].Full = true }, []string{"y"}, None},
+		{"though the cloud has none left it has those that it keeps", Sticky, func(k *Cluster, _ *Pod) {
+			k.Subnets[1].Full, k.Subnets[1].Reserved = true, []netip.Prefix{netip.MustParsePrefix("10.0.0.16/28")}
+		}, []string{"y", "z"}, None},
+		{"the cloud has none left", Elastic, func(k *Cluster, _ *Pod) { k.Subnets[0].Full, k.Subnets[1].Full = true, true }, nil, NoRoom},
 		{"not in a zone whose subnet is not ready", Sticky, func(k *Cluster, _ *Pod) { k.Subnets[0].Ready = false }, []string{"z"}, None},
 		{"where it has an address", Sticky, func(k *Cluster, _ *Pod) {
 			k.Claims.Put(Claim{Addr: addr("10.0.1.20"), Topology: "t", Subnet: "s-y", Namespace: "db", Pod: "db-0"})

@@ -54,6 +54,7 @@ type Subnet struct {
 	ID, Zone string
 	V4, V6   netip.Prefix
 	Ready    bool // described, of this VPC, and not disabled
+	Full     bool // the cloud has no address left but those of Reserved
 
 	Exclusive bool           // no ENI of a node takes general addresses of it
 	Reserved  []netip.Prefix // in the cloud, which gives addresses of them by name alone

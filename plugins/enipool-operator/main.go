@@ -13,12 +13,14 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync"
 	"syscall"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/enipool/enipool/pkg/clouds/region"
@@ -26,6 +28,7 @@ import (
 	"github.com/enipool/enipool/pkg/config/operatorconf"
 	"github.com/enipool/enipool/pkg/kube"
 	"github.com/enipool/enipool/pkg/operator"
+	"github.com/enipool/enipool/pkg/operator/classify"
 	pages "github.com/enipool/enipool/pkg/operator/web"
 	"github.com/enipool/enipool/pkg/status/web"
 	"github.com/enipool/enipool/plugins/enipool-operator/cluster"
@@ -87,6 +90,7 @@ have ended, and another leads at once.`,
 type process struct {
 	conf     operatorconf.Config
 	operator *operator.Operator
+	classify func(context.Context) // nil without topologies
 	metrics  *pages.Metrics
 	events   *cluster.Events
 	election cluster.Election
@@ -139,7 +143,11 @@ func prepare(file string, stderr io.Writer, takeLogs func(*slog.Logger)) (*proce
 	if err != nil {
 		return nil, fmt.Errorf("find a name for the lease's holder: %w", err)
 	}
-	return &process{conf: conf, operator: o, metrics: metrics, events: events, log: log, election: cluster.Election{Client: set.CoordinationV1(), Name: "enipool-operator",
+	pods, err := classifier(conf, config, o, events, log)
+	if err != nil {
+		return nil, err
+	}
+	return &process{conf: conf, operator: o, classify: pods, metrics: metrics, events: events, log: log, election: cluster.Election{Client: set.CoordinationV1(), Name: "enipool-operator",
 		Namespace: cmp.Or(conf.Namespace, os.Getenv("POD_NAMESPACE"), "kube-system"),
 		Identity:  host + "_" + rand.Text()[:8], // two processes of a host are two candidates
 		Duration:  operatorconf.LeaseDuration, Log: log, Recorder: events.Recorder(),
@@ -168,6 +176,31 @@ func (p *process) run(ctx context.Context) error {
 	all.Go(func() error {
 		return web.Serve(ctx, p.conf.Listen, p.metrics.Handler(p.operator, p.conf.Profile), p.log)
 	})
-	all.Go(func() error { return p.election.Run(ctx, p.operator.Run) })
+	all.Go(func() error { return p.election.Run(ctx, p.lead) })
 	return all.Wait()
+}
+
+// classifier returns what classifies pods while the operator leads, nil where there are no topologies: then nothing of them is read.
+func classifier(conf operatorconf.Config, config *rest.Config, o *operator.Operator, events *cluster.Events, log *slog.Logger) (func(context.Context), error) {
+	if !conf.Topologies {
+		return nil, nil
+	}
+	objects, err := cluster.NewTopologies(config, log)
+	if err != nil {
+		return nil, err
+	}
+	options := classify.Options{Objects: objects, Families: conf.Families, ZoneLabels: o.ZoneLabels, Tell: events.Tell, Log: log, Clock: operator.Wall{}}
+	return func(ctx context.Context) { classify.Run(ctx, options) }, nil
+}
+
+// lead does all that one operator of a cluster does, for a term.
+func (p *process) lead(ctx context.Context, l operator.Lead) error {
+	if p.classify != nil {
+		beside, stop := context.WithCancel(ctx)
+		var under sync.WaitGroup
+		defer under.Wait()
+		defer stop()
+		under.Go(func() { p.classify(beside) })
+	}
+	return p.operator.Run(ctx, l)
 }

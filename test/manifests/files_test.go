@@ -235,7 +235,9 @@ func TestEveryManifestHasOnlyKeysThatKubernetesKnows(t *testing.T) {
 		t.Errorf("only %d objects", len(all))
 	}
 	one[*appsv1.DaemonSet](t)
-	one[*admissionv1.MutatingAdmissionPolicy](t)
+	for _, name := range []string{"enipool-pod-addresses", "enipool-topology"} {
+		named[*admissionv1.MutatingAdmissionPolicy](t, name)
+	}
 }
 
 // The manifests ask for the release that they belong to, so that what is installed

@@ -24,6 +24,8 @@ type Config struct {
 	Fence    time.Duration          // how long a call of which nobody knows the outcome may still take effect
 	LeakAge  time.Duration          // how old an ENI is before it is deleted that nobody finishes
 
+	Topologies bool // gated pods are classified
+
 	Namespace  string // of the lease, "" for that of the pod
 	Kubeconfig string // path of a file, "" for the pod's own account
 

@@ -18,7 +18,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const definitions = "../../../conf/kubernetes/crds/crds.yaml"
+const (
+	definitions = "../../../conf/kubernetes/crds/crds.yaml"
+	topologies  = "../../../conf/kubernetes/topologies/crds.yaml"
+)
 
 // shape is as much of an OpenAPI schema as names fields and their words.
 type shape struct {
@@ -33,11 +36,15 @@ type shape struct {
 func schemas(t *testing.T) map[string]shape {
 	t.Helper()
 	all := map[string]shape{}
-	text, err := os.ReadFile(definitions)
-	if err != nil {
-		t.Fatal(err)
+	var docs []string
+	for _, file := range []string{definitions, topologies} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs = append(docs, strings.Split(string(text), "\n---\n")...)
 	}
-	for _, doc := range strings.Split(string(text), "\n---\n") {
+	for _, doc := range docs {
 		var d struct {
 			Spec struct {
 				Names    struct{ Kind string }
@@ -130,6 +137,9 @@ func TestSchemasAndTypesHaveTheSameFields(t *testing.T) {
 	for kind, parts := range map[string]map[string]reflect.Type{
 		"NodeNetwork": {"spec": reflect.TypeFor[NodeNetworkSpec](), "status": reflect.TypeFor[NodeNetworkStatus]()},
 		"Subnet":      {"spec": reflect.TypeFor[SubnetSpec](), "status": reflect.TypeFor[SubnetStatus]()},
+
+		"PodSubnetTopology": {"spec": reflect.TypeFor[TopologySpec](), "status": reflect.TypeFor[TopologyStatus]()},
+		"AddressClaim":      {"spec": reflect.TypeFor[ClaimSpec](), "status": reflect.TypeFor[ClaimStatus]()},
 	} {
 		for part, of := range parts {
 			var schema, types []string
@@ -208,11 +218,13 @@ func scramble(v reflect.Value, shared bool) {
 
 func TestACopySharesNothing(t *testing.T) {
 	n := 0
-	node, subnet := &NodeNetwork{}, &Subnet{}
-	for _, v := range []any{&node.Spec, &node.Status, &subnet.Spec, &subnet.Status} {
+	node, subnet, topology, claim := &NodeNetwork{}, &Subnet{}, &PodSubnetTopology{}, &AddressClaim{}
+	for _, v := range []any{&node.Spec, &node.Status, &subnet.Spec, &subnet.Status, &topology.Spec, &topology.Status, &claim.Spec, &claim.Status} {
 		fill(reflect.ValueOf(v).Elem(), &n)
 	}
-	node.Labels, subnet.Labels = map[string]string{"a": "b"}, map[string]string{"a": "b"}
+	for _, o := range []metav1.Object{node, subnet, topology, claim} {
+		o.SetLabels(map[string]string{"a": "b"})
+	}
 	for _, tt := range []struct {
 		of     runtime.Object
 		parts  func(runtime.Object) []any
@@ -224,6 +236,14 @@ func TestACopySharesNothing(t *testing.T) {
 			}},
 		{subnet, func(o runtime.Object) []any { c := o.(*Subnet); return []any{&c.Spec, &c.Status, &c.Labels} },
 			func(o runtime.Object) runtime.Object { return &SubnetList{Items: []Subnet{*o.(*Subnet)}} }},
+		{topology, func(o runtime.Object) []any { c := o.(*PodSubnetTopology); return []any{&c.Spec, &c.Status, &c.Labels} },
+			func(o runtime.Object) runtime.Object {
+				return &PodSubnetTopologyList{Items: []PodSubnetTopology{*o.(*PodSubnetTopology)}}
+			}},
+		{claim, func(o runtime.Object) []any { c := o.(*AddressClaim); return []any{&c.Spec, &c.Status, &c.Labels} },
+			func(o runtime.Object) runtime.Object {
+				return &AddressClaimList{Items: []AddressClaim{*o.(*AddressClaim)}}
+			}},
 	} {
 		want, err := json.Marshal(tt.of)
 		if err != nil {
@@ -251,7 +271,7 @@ func TestTheSchemeKnowsTheKinds(t *testing.T) {
 	if err := AddToScheme(s); err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{"NodeNetwork", "NodeNetworkList", "Subnet", "SubnetList"} {
+	for _, kind := range []string{"NodeNetwork", "NodeNetworkList", "Subnet", "SubnetList", "PodSubnetTopology", "PodSubnetTopologyList", "AddressClaim", "AddressClaimList"} {
 		if o, err := s.New(GroupVersion.WithKind(kind)); err != nil || reflect.TypeOf(o).Elem().Name() != kind {
 			t.Errorf("%s: %T, %v", kind, o, err)
 		}

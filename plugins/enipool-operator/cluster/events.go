@@ -57,6 +57,9 @@ func (e *Events) Tell(n operator.Notice) {
 	if n.Warning {
 		kind = corev1.EventTypeWarning
 	}
-	about := &corev1.ObjectReference{APIVersion: crd.GroupVersion.String(), Kind: n.Kind, Name: n.Name, UID: types.UID(n.UID)}
+	about := &corev1.ObjectReference{APIVersion: crd.GroupVersion.String(), Kind: n.Kind, Namespace: n.Namespace, Name: n.Name, UID: types.UID(n.UID)}
+	if n.Kind == "Pod" {
+		about.APIVersion = "v1"
+	}
 	e.recorder.Event(about, kind, n.Reason, n.Message)
 }

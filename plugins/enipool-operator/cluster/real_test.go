@@ -39,7 +39,10 @@ func server(t *testing.T, folder ...string) *rest.Config {
 	return config
 }
 
-const kinds = "../../../conf/kubernetes/crds/crds.yaml"
+const (
+	kinds         = "../../../conf/kubernetes/crds/crds.yaml"
+	topologyKinds = "../../../conf/kubernetes/topologies/crds.yaml"
+)
 
 // soon waits until done is content.
 func soon(t *testing.T, what string, done func() error) {
@@ -50,7 +53,7 @@ func soon(t *testing.T, what string, done func() error) {
 }
 
 func TestObjectsAreReadWrittenAndToldOf(t *testing.T) {
-	config := server(t, kinds)
+	config := server(t, kinds, topologyKinds)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	set, err := kubernetes.NewForConfig(config)

@@ -202,6 +202,8 @@ func eachRightIsNeeded(t *testing.T, config *rest.Config) {
 	must(t, err)
 	b := &bed{t, config, set, o.client}
 	b.eachIsNeeded("operator", rightsIn(t, "operator/account.yaml"), nil, b.operate)
+	needed, more := topologyRights(t)
+	b.eachIsNeeded("topologies", needed, more, b.classify)
 	b.eachIsNeeded("agent", rightsIn(t, "crds/agents.yaml"), rightsIn(t, "base/account.yaml"), b.serve)
 }
 

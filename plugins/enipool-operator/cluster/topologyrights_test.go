@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/operator/classify"
+)
+
+// topologyRights returns what an operator needs for topologies, and what it has besides. This API server begins a watch with all there is; a list of
+// what is only watched is for those that do not.
+func topologyRights(t *testing.T) (needed, more []right) {
+	more = rightsIn(t, "operator/account.yaml")
+	for _, r := range rightsIn(t, "topologies/account.yaml") {
+		if r.verb == "list" && (r.resource == "namespaces" || r.resource == "addressclaims") {
+			more = append(more, r)
+		} else {
+			needed = append(needed, r)
+		}
+	}
+	return needed, more
+}
+
+// classify does what an operator does for topologies.
+func (b *bed) classify(ctx context.Context, u *user) error {
+	t := &crd.PodSubnetTopology{ObjectMeta: metav1.ObjectMeta{Name: u.name}, Spec: crd.TopologySpec{Subnets: []crd.Source{{ID: "s"}}, Strategy: crd.Strategy{Type: "Elastic"}}}
+	if err := b.kinds.Create(ctx, t); err != nil {
+		return err
+	}
+	if err := b.addGated(ctx, u.name, "first"); err != nil {
+		return err
+	}
+	o, err := NewTopologies(u.config, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	if err := b.tellAll(ctx, u, o); err != nil {
+		return err
+	}
+	if _, err := o.ReadTopologies(ctx); err != nil {
+		return err
+	}
+	if err := b.kinds.Get(ctx, client.ObjectKey{Name: u.name}, t); err != nil {
+		return err
+	}
+	if err := o.WriteTopology(ctx, t); err != nil {
+		return err
+	}
+	return o.PatchPod(ctx, u.name, "first", []classify.Operation{{Op: "remove", Path: "/spec/schedulingGates/0"}})
+}
+
+func (b *bed) addGated(ctx context.Context, namespace, name string) error {
+	return b.kinds.Create(ctx, pod(namespace, name, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: classify.Gate}} }))
+}
+
+// tellAll watches until all there was has been told of and then a change of each kind.
+func (b *bed) tellAll(ctx context.Context, u *user, o *Topologies) error {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	var mu sync.Mutex
+	told, begun := map[string]bool{}, make(chan struct{}, 2)
+	go func() {
+		for range 2 { // the pods, and all else
+			select {
+			case <-begun:
+			case <-watching.Done():
+				return
+			}
+		}
+		if b.changeAll(watching, u) != nil {
+			stop()
+		}
+	}()
+	var changes int
+	o.Watch(watching, func(e classify.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if e.Listed != nil || e.Complete {
+			if told[fmt.Sprint(e.Complete)] = true; changes < 2 {
+				changes++
+				begun <- struct{}{}
+			}
+			return
+		}
+		switch {
+		case e.Pod != nil && e.Pod.Namespace == u.name && e.Pod.Name == "second":
+			told["pod"] = true
+		case e.Namespace != nil && e.Namespace.Labels["changed"] == u.name:
+			told["namespace"] = true
+		case e.Claim != nil && e.Claim.Spec.Namespace == u.name:
+			told["claim"] = true
+		case e.Topology && changes == 2:
+			told["topology"] = true
+		}
+		if len(told) == 6 {
+			stop()
+		}
+	})
+	return ctx.Err()
+}
+
+// changeAll changes something of each kind.
+func (b *bed) changeAll(ctx context.Context, u *user) error {
+	label := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata": {"labels": {"changed": %q}}}`, u.name))
+	for _, o := range []client.Object{&corev1.Namespace{}, &crd.PodSubnetTopology{}} {
+		o.SetName(u.name)
+		if err := b.kinds.Patch(ctx, o, label); err != nil {
+			return err
+		}
+	}
+	var n int
+	if _, err := fmt.Sscanf(u.name, "topologies-%d", &n); err != nil {
+		return err
+	}
+	address := fmt.Sprint("10.0.0.", n+100)
+	claim := &crd.AddressClaim{ObjectMeta: metav1.ObjectMeta{Name: address}, Spec: crd.ClaimSpec{Topology: "t", Subnet: "s", Address: address, Namespace: u.name, Pod: "p", Keep: "TTL", TTL: "1h"}}
+	if err := b.kinds.Create(ctx, claim); err != nil {
+		return err
+	}
+	return b.addGated(ctx, u.name, "second")
+}
