@@ -20,21 +20,20 @@ import (
 // reasons are what it follows from why the node does not have more addresses: values, none of which
 // acts or asks.
 type reasons struct {
-	now        time.Duration
-	pool       pool.Config
-	families   []eni.Family
-	first      int // lowest device index of an ENI with addresses for pods
-	view       *view
-	cached     *ipam.State // nil if it can't be read
-	wrongCache string      // what is wrong with the node cache, "" if nothing is
-	noneYet    bool        // it is missing
-	creates    []create    // ENIs that were begun
-	links      links
-	vpc        string // what is wrong with the VPC's ranges, "" if nothing is
-	backoffs   backoffs
-	full       func(subnet string) bool // others need what the subnet has
-	look       time.Duration            // when the cloud is looked at again
-	wait       wait                     // for the first describe
+	now      time.Duration
+	pool     pool.Config
+	families []eni.Family
+	first    int // lowest device index of an ENI with addresses for pods
+	view     *view
+	cached   *ipam.State // nil if it can't be read
+	cache    cacheFault
+	creates  []create // ENIs that were begun
+	links    links
+	vpc      string // what is wrong with the VPC's ranges, "" if nothing is
+	backoffs backoffs
+	full     func(subnet string) bool // others need what the subnet has
+	look     time.Duration            // when the cloud is looked at again
+	wait     wait                     // for the first describe
 
 	demand       demand
 	decision     scale.Decision
@@ -44,16 +43,22 @@ type reasons struct {
 	status       *status.Status // what the tick counted
 }
 
+// cacheFault is what is wrong with the node cache.
+type cacheFault struct {
+	words   string // "" if nothing is
+	missing bool
+}
+
 // reasons returns what is known now.
 func (a *Agent) reasons(now time.Duration) reasons {
 	r := reasons{now: now, pool: a.conf.Pool, families: a.conf.Settings.Families, first: a.firstIndex(), view: &a.view, cached: a.cached,
 		creates: a.mem.Creates, links: a.links, vpc: a.wrongVPC, backoffs: a.backoffs, full: func(id string) bool { return a.isFull(id, now) },
 		look: a.lookDue(now), wait: a.waitsFor(now), demand: a.demand, decision: a.decision, sized: a.sized, targetCauses: a.targetCauses, causes: a.causes, status: &a.status}
-	r.noneYet = errors.Is(a.cacheErr, nodecache.ErrMissing)
+	r.cache.missing = errors.Is(a.cacheErr, nodecache.ErrMissing)
 	if a.cacheErr != nil || a.rebuildFails() {
-		r.wrongCache = a.cacheProblem()
+		r.cache.words = a.cacheProblem()
 		if look := a.backoffs[of(looks)]; look.err != nil && !a.view.known { // who reads the condition has no log
-			r.wrongCache += ", and the cloud does not say what to build it from: " + look.why()
+			r.cache.words += ", and the cloud does not say what to build it from: " + look.why()
 		}
 	}
 	return r

@@ -121,7 +121,7 @@ func TestNothingIsToldTwice(t *testing.T) {
 		r, s, there := anyReasons(t)
 		r.causes = r.slotCauses(s, there)
 		r.demand.waiting = rapid.IntRange(0, 3).Draw(t, "pending")
-		r.wrongCache = rapid.SampledFrom([]string{"", "node cache: damaged"}).Draw(t, "cache")
+		r.cache.words = rapid.SampledFrom([]string{"", "node cache: damaged"}).Draw(t, "cache")
 		list := r.ranked()
 		told := map[pool.Cause]bool{}
 		for i, c := range list {

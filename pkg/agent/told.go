@@ -48,7 +48,7 @@ func (r reasons) ranked() []pool.Cause {
 		list = append(list, pool.Cause{Kind: pool.UnderWay, Words: "cloud has not answered yet"})
 	}
 	list = append(list, r.toGrant()...)
-	if r.wrongCache != "" && !r.isUnbuilt() {
+	if r.cache.words != "" && !r.isUnbuilt() {
 		list = append(list, r.noCache())
 	}
 	list = append(list, r.links.causes()...)
@@ -68,13 +68,13 @@ func (r reasons) noCache() pool.Cause {
 	if wrong, is := errors.AsType[*wrongInstanceError](failed.err); is {
 		return pool.Cause{Kind: pool.WrongInstance, Next: failed.until, Words: wrong.Error()}
 	}
-	return pool.Cause{Kind: pool.CacheUnusable, Next: failed.until, Words: r.wrongCache}
+	return pool.Cause{Kind: pool.CacheUnusable, Next: failed.until, Words: r.cache.words}
 }
 
 // isUnbuilt tells whether nothing else is wrong with the node cache than that the operator has not said yet what to build it
 // from, as on a new node: people who read that it is missing would look for the fault on its disk.
 func (r reasons) isUnbuilt() bool {
-	return r.noneYet && r.view.operated && !r.view.known && r.backoffs[of(rebuilds)].err == nil
+	return r.cache.missing && r.view.operated && !r.view.known && r.backoffs[of(rebuilds)].err == nil
 }
 
 // lacks tells whether pods have no address that is about to be theirs, or the cluster was told so and
