@@ -2,7 +2,9 @@ package operator
 
 import (
 	"testing"
+	"time"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/order"
 )
@@ -15,5 +17,19 @@ func TestNothingIsHandedOverWhileAStatusIsBehind(t *testing.T) {
 		if got := in.handOver(view); got.Mode != want || (got.Revision > 13) != (want == order.Operator) {
 			t.Errorf("of revision 13 with %d seen: %v with revision %d", seen, got.Mode, got.Revision)
 		}
+	}
+}
+
+// A describe that began before the object of before had ended does not count: another one is due, however calm the node is.
+func TestADescribeThatCameTooEarlyIsMadeAgain(t *testing.T) {
+	now := order.Moment{Mono: time.Hour}
+	m := newMember(Node{Name: "node-1"}, order.NewTerm(order.Lease{Settle: 10 * time.Second}, 1, 0))
+	m.limits, m.shown = eni.Limits{ENIs: 2, V4: 4}, &shown{began: order.Moment{Mono: time.Hour - time.Minute}}
+	if at, is := m.describeDue(order.View{}, now); is {
+		t.Fatalf("one is due at %s", at)
+	}
+	m.term.Follow(3, time.Hour)
+	if at, is := m.describeDue(order.View{}, now); !is || at != time.Hour+10*time.Second {
+		t.Errorf("one is due at %s: %v", at, is)
 	}
 }

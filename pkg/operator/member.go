@@ -306,6 +306,9 @@ func (m *member) describeDue(view order.View, now order.Moment) (at time.Duratio
 	default: // there was no time for it in the last describe
 		wants(m.shown.began.Mono + together)
 	}
+	if counts := m.term.Acquired + settle; m.shown.began.Mono < counts { // an object that was made again since follows one that ended later
+		wants(counts)
+	}
 	again := m.shown.began.Mono + settle
 	if lacked, is := m.term.DescribeAgain(); is {
 		wants(max(lacked, again))
