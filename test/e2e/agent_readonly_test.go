@@ -23,7 +23,9 @@ func TestANodeWhoseCacheIsOnAReadOnlyFileSystemIsNotReadyUntilItCanBeWritten(t *
 	agent := s.start()
 	s.ready()
 	s.add("a")
-	s.must(unix.Mount("", folder, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
+	s.eventually("nobody writes a file of it at this moment", func() error { // else it is busy
+		return unix.Mount("", folder, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
+	})
 	todo := "mounted read-only: mount -o remount,bind,rw " + folder
 	s.told("a cache that can't be written", func(st status.Status) bool {
 		return !st.Ready && strings.Contains(st.Problem, todo)
