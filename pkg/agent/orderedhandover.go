@@ -47,7 +47,8 @@ func (o *ordered) handover(ctx context.Context) (h *order.Handover, whole bool) 
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.Leaving)) {
-		if m.Leaving[id] {
+		// Of one that serves pods no call is under way: its deletion was withdrawn, or never begun, where an agent was killed in between.
+		if m.Leaving[id] && (err != nil || !order.Serves(cached, id)) {
 			h.ReleaseInterfaces = append(h.ReleaseInterfaces, id)
 		}
 	}

@@ -85,6 +85,9 @@ func servingInterfaces(state *ipam.State) map[string]bool {
 	return serving
 }
 
+// Serves tells whether the ENI has something in service.
+func Serves(state *ipam.State, id string) bool { return servingInterfaces(state)[id] }
+
 // PublishInterfaces returns the spec with ENIs whose deletion the agent asks for: all addresses on each are in Release.
 func PublishInterfaces(v View, next Spec, ids ...string) Spec {
 	next.ReleaseInterfaces = slices.Clone(next.ReleaseInterfaces)
