@@ -113,16 +113,8 @@ func (w *world) unsettled() string {
 	})
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
-	next := map[string]bool{} // tokens of the ENIs that nodes get next: one that was begun before an operator died waits for that
-	for _, n := range w.nodes {
-		if o := w.store.network(n.name); o != nil {
-			next[order.Token(string(o.UID), o.Status.Created)] = true
-		}
-	}
-	for _, i := range loose {
-		if !next[i.Tags["enipool/token"]] {
-			return fmt.Sprintf("ENI %s with %v is %s", i.ID, i.Tags, i.Status)
-		}
+	if len(loose) > 0 { // what was begun and is not needed ends, too
+		return fmt.Sprintf("ENI %s with %v is %s", loose[0].ID, loose[0].Tags, loose[0].Status)
 	}
 	for _, name := range w.store.names("network") {
 		if !slices.ContainsFunc(w.nodes, func(n *node) bool { return n.name == name }) {
