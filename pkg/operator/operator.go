@@ -105,7 +105,7 @@ func (o *Operator) Run(ctx context.Context, lead Lead) error {
 	o.inbox, o.turned, o.oldest, o.ended = nil, o.o.Clock.Now(), time.Time{}, ctx.Done()
 	o.mu.Unlock()
 	t := &term{Operator: o, lead: lead, epoch: epoch, ctx: held, stop: ctx, end: end, under: &under, members: map[string]*member{}, nodes: map[string]Node{},
-		guests: map[string]*member{}, subnets: map[string]*subnet{}, dirty: map[string]bool{}, index: newIndex(), running: map[*job]bool{}}
+		guests: map[string]*member{}, subnets: map[string]*subnet{}, dirty: map[string]bool{}, index: newIndex(), open: open{running: map[*job]bool{}, parked: map[string]bool{}}}
 	t.sweeps.at = firstSweep
 	o.o.Gate.openTerm(budgetOf(o.limits(nil), last > 0), t.mayCall, ctx.Done(), o.nudge)
 	defer context.AfterFunc(ctx, o.nudge)()

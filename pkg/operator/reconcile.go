@@ -69,7 +69,9 @@ func (t *term) reconcile(name string) {
 			node.due = node.wrote + apart
 			return
 		}
-		t.write(node, next)
+		if !t.park(name, next.urgent) {
+			t.write(node, next)
+		}
 		return
 	}
 	node.term, node.deeds, node.said = next.term, nil, ""
@@ -160,6 +162,7 @@ const writeLimit = 10 * time.Second
 // write writes a status beside the loop.
 func (t *term) write(node *member, next decision) {
 	node.writing = true
+	t.writes++
 	done := len(node.deeds)
 	t.under.Go(func() {
 		ctx, cancel := context.WithTimeout(t.ctx, writeLimit)
@@ -182,6 +185,9 @@ func (t *term) write(node *member, next decision) {
 // wrote takes in how a write has ended.
 func (t *term) wrote(node *member, next decision, done int, written, newest *crd.NodeNetwork, err error) {
 	node.writing = false
+	if parked := t.unpark(); parked != "" {
+		t.dirty[parked] = true
+	}
 	now := t.now()
 	t.dirty[next.network.Name] = true
 	switch {

@@ -9,6 +9,7 @@ import (
 	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/order"
 	"github.com/enipool/enipool/pkg/pool"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -58,7 +59,7 @@ func (in input) tell(next *crd.NodeNetwork, v order.View) {
 		}
 	}
 	in.setCondition(status, in.satisfied(v, causes))
-	in.setCondition(status, in.described())
+	in.setCondition(status, in.described(status.Conditions))
 }
 
 // allCauses returns why the node has less than it asks for, the gravest first.
@@ -125,12 +126,15 @@ func coming(f order.Facts) (n int) {
 	return n
 }
 
-// described returns the condition of that name.
-func (in input) described() metav1.Condition {
+// described returns the condition of that name. Until the first describe of a term what the leader before has told holds: else all nodes
+// would be written twice with each change of leaders, before those whose pods wait.
+func (in input) described(told []metav1.Condition) metav1.Condition {
 	c := metav1.Condition{Type: Described, Status: metav1.ConditionTrue, Reason: Described, ObservedGeneration: in.network.Generation}
 	switch {
 	case in.failed != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(order.ReasonOf(in.failed.Kind)), in.failed.Words
+	case in.shown == nil && meta.FindStatusCondition(told, Described) != nil:
+		return *meta.FindStatusCondition(told, Described)
 	case in.shown == nil:
 		c.Status, c.Reason = metav1.ConditionUnknown, "Waiting"
 	}

@@ -30,7 +30,7 @@ type term struct {
 	index
 	looks
 	past
-	running  map[*job]bool
+	open
 	scanAt   time.Duration // when dues are asked next
 	reserves bool          // ranges of a subnet are being reserved
 	reclaims bool          // nodes are asked for idle slots, or do without some
