@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/operator"
 	"github.com/enipool/enipool/pkg/operator/claims"
@@ -229,6 +230,76 @@ func TestWithoutTopologiesNothingOfThemIsRead(t *testing.T) {
 		time.Sleep(time.Minute)
 		if c.calls+c.written > 0 || len(w.store.node("node-000").Status.Reserved) > 0 {
 			t.Errorf("%d watches, %d writes, %+v", c.calls, c.written, w.store.node("node-000").Status.Reserved)
+		}
+	})
+}
+
+// An Exclusive subnet is for pods of topologies alone: a node gets an ENI there when a pod needs one, and no other pod an address of it.
+func TestAnENIIsMadeInTheSubnetOfATopology(t *testing.T) {
+	subnets := []sim.Subnet{{ID: "a", V4: mustPrefix("10.0.0.0/16")}, {ID: "b", V4: mustPrefix("10.1.0.0/24")}}
+	for _, killed := range []bool{false, true} {
+		playClaims(t, setup{subnets: subnets, lieIn: []string{"a", "a"}}, func(ctx context.Context, w *world, c *claimStore) {
+			w.store.mu.Lock()
+			w.store.subnets["b"] = &crd.Subnet{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "uid-b", Generation: 1, ResourceVersion: "1"}, Spec: crd.SubnetSpec{Use: "Exclusive"}}
+			w.store.tell("", operator.Event{Subnet: w.store.subnets["b"].DeepCopy()})
+			w.store.mu.Unlock()
+			c.mu.Lock()
+			c.topologies["own"] = topologyOf("own", "Fixed", "", "b", "", "")
+			c.tell(claims.Event{Topology: c.topologies["own"].DeepCopy()})
+			c.mu.Unlock()
+			c.run("db-0", "node-000", "own")
+			if killed {
+				made := func(context.Context) bool {
+					made := false
+					w.View(0, func(tx *sim.Tx) {
+						for _, nic := range tx.Interfaces() {
+							made = made || nic.Subnet == "b"
+						}
+					})
+					return made
+				}
+				w.until(3*time.Minute, func() bool { return made(ctx) })
+				w.leading().kill()
+				w.leadWith(ctx, nil)
+			}
+			c.awaitPod(3*time.Minute, "db-0", "node-000")
+			at, _ := c.addressOf("db-0")
+			if !mustPrefix("10.1.0.0/24").Contains(at) {
+				t.Errorf("it has %s", at)
+			}
+			w.agents[0].set(20) // more than one ENI has
+			w.until(3*time.Minute, func() bool { return len(w.agents[0].used()) == 20 })
+			for _, a := range w.agents[0].used() {
+				if mustPrefix("10.1.0.0/24").Contains(a) {
+					t.Errorf("%s is another pod's", a)
+				}
+			}
+			c.run("db-0", "node-001", "own")
+			c.awaitPod(2*time.Minute, "db-0", "node-001")
+			if again, _ := c.addressOf("db-0"); again != at {
+				t.Errorf("%s, and before %s", again, at)
+			}
+			for _, e := range w.store.node("node-000").Status.ENIs {
+				if (e.Subnet == "b") != (e.Topology == "own") {
+					t.Errorf("%+v", e)
+				}
+			}
+		})
+	}
+}
+
+// Who can't get an address is told why.
+func TestPeopleAreToldWhatAPodWaitsFor(t *testing.T) {
+	playClaims(t, setup{typ: sim.Type{Name: "tiny", ENIs: 1, V4: 5, V6: 5}}, func(ctx context.Context, w *world, c *claimStore) {
+		w.until(time.Minute, w.isQuiet)
+		c.run("db-0", "node-000", "fixed")
+		c.run("x-0", "node-001", "none")
+		c.wait(time.Minute)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		said := strings.Join(c.heard, "\n")
+		if !strings.Contains(said, "db/db-0 NoSlot: no ENI of node-000") || !strings.Contains(said, "db/x-0 TopologyNotReady: there is no topology none") || len(c.heard) > 6 {
+			t.Errorf("people heard:\n%s", said)
 		}
 	})
 }

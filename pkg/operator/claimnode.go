@@ -40,7 +40,7 @@ func (t *term) noteClaimNode(name string, m *member) {
 // claimNode returns a node as topologies go by it.
 func (t *term) claimNode(m *member) claims.Node {
 	now, status := t.now().Mono, m.view.Status
-	n := claims.Node{Name: m.network.Name, Zone: m.node.Zone, Gone: m.node.Cut, Reserved: status.Reserved, Releasing: map[netip.Addr]bool{}, Quarantined: map[netip.Addr]bool{},
+	n := claims.Node{Name: m.network.Name, Zone: m.node.Zone, Created: status.Created, Gone: m.node.Cut, Reserved: status.Reserved, Releasing: map[netip.Addr]bool{}, Quarantined: map[netip.Addr]bool{},
 		Open: maps.Clone(t.claiming.open[m.network.Name])}
 	described := m.shown != nil && m.term.Lease.MayDescribe(m.shown.began.Mono, m.term.Acquired) && status.Epoch <= t.epoch && !order.IsBehind(m.view)
 	n.Told = described && m.shown.view.Err == nil
@@ -79,6 +79,11 @@ func (t *term) claimNode(m *member) claims.Node {
 func (m *member) claimENI(e order.ENI, now time.Duration) claims.ENI {
 	status := m.view.Status
 	is := claims.ENI{ID: e.ID, Subnet: e.Subnet, Addresses: order.Addresses(status.Limits, e.Addresses...), Room: map[eni.Family]int{}}
+	for _, net := range []eni.Net{e.V4, e.V6} {
+		if net.Primary.IsValid() {
+			is.Primaries = append(is.Primaries, net.Primary.Addr())
+		}
+	}
 	units := map[eni.Family]int{}
 	for _, p := range e.Addresses {
 		units[eni.FamilyOf(p.Addr())]++
@@ -119,7 +124,7 @@ func (t *term) claimSteps(node *member, view order.View) (list []planned) {
 			list = append(list, planned{Step: step, Request: place(t.action("Assign", e.Index), e.ID), exact: exact{bring: bring}})
 		}
 	}
-	if make := orders.Make; make.Subnet != "" && !node.node.Cut {
+	if make := orders.Make; make.Subnet != "" && make.Serial == view.Status.Created && !node.node.Cut {
 		list = append(list, planned{Step: pool.Step{Do: pool.Create, Subnet: make.Subnet, Index: -1}, Request: place(t.action("Create", -1), ""),
 			token: order.Token(string(node.network.UID), view.Status.Created), exact: exact{topology: make.Topology}})
 	}

@@ -78,7 +78,15 @@ func (d *decision) chooseFor(p Pod, n Node, f eni.Family, cluster *topology.Clus
 		}
 		return
 	}
-	c, wait := topology.Choose(of, asTopologyPod(p), d.nodeFor(n, f), f, cluster)
+	on := d.nodeFor(n, f)
+	c, wait := topology.Choose(of, asTopologyPod(p), on, f, cluster)
+	if wait.Cause == topology.NoSlot {
+		// Its address is chosen when there is an ENI: till then nobody knows which one the cloud takes for that.
+		on.Anywhere = true
+		if would, why := topology.Choose(of, asTopologyPod(p), on, f, cluster); why.Cause == topology.None {
+			d.makeOn(n, would)
+		}
+	}
 	if wait.Cause != topology.None {
 		if wait.Cause != topology.NoSlot || d.of(n.Name).Make.Subnet == "" { // one that is being made is no news
 			d.waits[p.Name] = Waiting{p, wait}
@@ -140,6 +148,9 @@ func (d *decision) cluster() *topology.Cluster {
 	for _, n := range d.nodes {
 		for _, e := range n.ENIs {
 			k.Blocks = append(k.Blocks, e.Blocks...)
+			for _, at := range e.Primaries {
+				k.Taken[at] = true
+			}
 		}
 		for _, r := range n.Reserved {
 			k.Taken[r.Addr] = true

@@ -2,6 +2,7 @@ package claims
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -120,6 +121,10 @@ func (d *decision) stepClaim(c held) {
 		f.Target = d.targetOn(n, c.Claim)
 	}
 	step := topology.Next(c.Claim, f, d.now)
+	if step.Claim == c.Claim && c.Phase == topology.OnItsWay && f.At.Known && f.At.ENI != "" && f.At.Node != f.Pod.Node && f.Target == "" {
+		// It stays where it is until it can be where it is to go: nobody else gets it there meanwhile, not even an ENI that is made for it.
+		step = topology.Step{Claim: c.Claim, Wait: topology.Wait{Cause: topology.NoSlot, Message: fmt.Sprintf("no ENI of %s can carry %s", c.To, c.Addr)}}
+	}
 	if c.Keep == topology.Fixed && step.Claim.Phase == topology.Free {
 		d.steps.Sets = true
 	}
@@ -221,16 +226,21 @@ func (d *decision) targetOn(n Node, c topology.Claim) string {
 			return e.ID
 		}
 	}
+	d.makeOn(n, c)
+	return ""
+}
+
+// makeOn has an ENI made for an address, if there may be one more.
+func (d *decision) makeOn(n Node, c topology.Claim) {
 	sameZone := slices.ContainsFunc(d.subnets, func(s topology.Subnet) bool { return s.ID == c.Subnet && s.Zone == n.Zone })
 	if o := d.of(n.Name); n.MayMake && n.Serves && sameZone && o.Make.Subnet == "" {
-		o.Make = Make{c.Subnet, c.Topology}
+		o.Make = Make{c.Subnet, c.Topology, n.Created}
 	}
-	return ""
 }
 
 // nodeFor returns a node as topologies go by it.
 func (d *decision) nodeFor(n Node, f eni.Family) topology.Node {
-	is := topology.Node{Name: n.Name, Zone: n.Zone, Anywhere: n.MayMake}
+	is := topology.Node{Name: n.Name, Zone: n.Zone}
 	for _, e := range n.ENIs {
 		if e.Room[f] > d.room[place{e.ID, f}] {
 			is.Subnets = append(is.Subnets, e.Subnet)

@@ -47,6 +47,7 @@ type Node struct {
 	Serves      bool // calls may be made for it
 	Gone        bool // its agent says nothing: deleted, not reached, or out of service
 	MayMake     bool // it can have one more ENI
+	Created     int64
 	ENIs        []ENI
 	Reserved    []order.Reserved
 	Releasing   map[netip.Addr]bool // accepted
@@ -58,6 +59,7 @@ type Node struct {
 type ENI struct {
 	ID, Subnet string
 	Addresses  []netip.Addr
+	Primaries  []netip.Addr
 	Blocks     []netip.Prefix
 	Room       map[eni.Family]int // how many more addresses it can carry, 0 if it carries none now
 }
@@ -72,7 +74,10 @@ type Orders struct {
 }
 
 // Make is an ENI that is to be made for pods of a topology, the zero Make for none.
-type Make struct{ Subnet, Topology string }
+type Make struct {
+	Subnet, Topology string
+	Serial           int64 // of the node's last ENI: with another one it has been made
+}
 
 // Write is a claim's next status.
 type Write struct {
