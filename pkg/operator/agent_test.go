@@ -171,7 +171,7 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 		if _, is := a.state.FreeSince(&line, now); is {
 			free = append(free, line.Addr)
 		}
-		if line.State != eni.Releasing && line.State != eni.Held {
+		if line.State == eni.Used || line.State == eni.Free || line.State == eni.Cooling {
 			held++
 		}
 	}
@@ -300,7 +300,8 @@ func (a *agent) violation(on map[netip.Addr]string) string {
 	defer a.mu.Unlock()
 	for _, line := range a.state.Addresses {
 		// What is held nobody gets but a pod for which it is kept: checkBoxes looks after those.
-		if line.State != eni.Releasing && line.State != eni.Held && !line.Lost && on[line.Addr] != a.name {
+		general := line.State == eni.Used || line.State == eni.Free || line.State == eni.Cooling
+		if general && !line.Lost && on[line.Addr] != a.name {
 			return fmt.Sprintf("%s of %s is %s and is on %q", line.Addr, a.name, line.State, on[line.Addr])
 		}
 	}

@@ -61,7 +61,7 @@ func (t *term) beginJob(granted *ticket) {
 func (t *term) newJob(node *member, view order.View, p planned, granted *ticket, now order.Moment) *job {
 	j := &job{Step: p.Step, Request: p.Request, exact: p.exact, token: p.token, began: now.Mono, ticket: granted, member: node}
 	if j.Do == pool.Release {
-		j.prefixes = node.term.Unassignable(view)[j.ENI]
+		j.prefixes = t.withoutKept(view.Status, node.term.Unassignable(view)[j.ENI])
 		for _, p := range j.take {
 			if !slices.Contains(j.prefixes, p) {
 				j.prefixes = append(j.prefixes, p)

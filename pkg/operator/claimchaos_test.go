@@ -24,7 +24,9 @@ func (h *histories) node() string { return h.w.agents[h.IntN(len(h.w.agents))].n
 func (h *histories) pod() string { return h.names[h.IntN(len(h.names))] }
 
 // of returns the topology of a pod.
-func of(name string) string { return map[byte]string{'d': "fixed", 'w': "sticky", 'x': "elastic"}[name[0]] }
+func of(name string) string {
+	return map[byte]string{'d': "fixed", 'w': "sticky", 'x': "elastic"}[name[0]]
+}
 
 // event lets something happen.
 func (h *histories) event(ctx context.Context) {

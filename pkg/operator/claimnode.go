@@ -40,7 +40,7 @@ func (t *term) noteClaimNode(name string, m *member) {
 // claimNode returns a node as topologies go by it.
 func (t *term) claimNode(m *member) claims.Node {
 	now, status := t.now().Mono, m.view.Status
-	n := claims.Node{Name: m.network.Name, Zone: m.node.Zone, Created: status.Created, Gone: m.node.Cut, Reserved: status.Reserved, Releasing: map[netip.Addr]bool{}, Quarantined: map[netip.Addr]bool{},
+	n := claims.Node{Name: m.network.Name, Zone: m.node.Zone, Created: status.Created, Gone: m.node.Cut, Reserved: status.Reserved, Releasing: map[netip.Addr]bool{}, Published: map[netip.Addr]bool{}, Quarantined: map[netip.Addr]bool{},
 		Open: maps.Clone(t.claiming.open[m.network.Name])}
 	described := m.shown != nil && m.term.Lease.MayDescribe(m.shown.began.Mono, m.term.Acquired) && status.Epoch <= t.epoch && !order.IsBehind(m.view)
 	n.Told = described && m.shown.view.Err == nil
@@ -51,6 +51,9 @@ func (t *term) claimNode(m *member) claims.Node {
 	}
 	for _, a := range order.Addresses(status.Limits, status.Releasing...) {
 		n.Releasing[a] = true
+	}
+	for _, a := range order.Addresses(status.Limits, m.view.Spec.Release...) {
+		n.Published[a] = m.term.Heard(m.view.Spec)
 	}
 	for _, q := range status.Quarantined {
 		for _, a := range order.Addresses(status.Limits, q.Prefix) {
@@ -148,6 +151,16 @@ func bringable(s order.Status, addrs []netip.Addr) (list []netip.Addr) {
 		}
 	}
 	return list
+}
+
+// withoutKept returns those of the prefixes of which no claim says when they go back.
+func (t *term) withoutKept(of order.Status, list []netip.Prefix) []netip.Prefix {
+	if t.claiming == nil {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(p netip.Prefix) bool {
+		return slices.ContainsFunc(order.Addresses(of.Limits, p), t.claiming.known.IsKept)
+	})
 }
 
 // beginExact notes that a call is under way that is about addresses.

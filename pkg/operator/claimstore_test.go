@@ -280,7 +280,8 @@ func (a *agent) runBoxes(v order.View) {
 	for _, p := range pods {
 		for _, r := range v.Status.Reserved {
 			held := slices.ContainsFunc(a.state.Addresses, func(line eni.Address) bool {
-				return line.Addr == r.Addr && line.State == eni.Held && order.IsReserved(line.HeldBy)
+				_, general := a.state.FreeSince(&line, a.w.since())
+				return line.Addr == r.Addr && !general && line.State != eni.Used && line.State != eni.Releasing
 			})
 			if held && !has[p.UID] && a.boxes[r.Addr] == "" && r.Namespace == p.Namespace && r.Pod == p.Name.Name && (r.UID == p.UID || r.UID == "") {
 				a.boxes[r.Addr], has[p.UID] = p.UID, true

@@ -121,7 +121,7 @@ func (t *term) giving(node *member, view order.View, now order.Moment) (list []p
 	}
 	accepted, leaving := node.term.Unassignable(view), node.term.Deletable(view)
 	for _, e := range view.Status.ENIs {
-		if len(accepted[e.ID]) > 0 {
+		if len(t.withoutKept(view.Status, accepted[e.ID])) > 0 {
 			add(pool.Release, e.ID, t.action("Unassign", e.Index))
 		}
 		if slices.Contains(leaving, e.ID) {

@@ -6,8 +6,8 @@ import (
 )
 
 // Reserve returns the status that keeps these addresses for pods of topologies, and whether anything of it is new. Those of seized that the
-// node has are accepted without its agent's word: the cloud gives their pod's address to another node, or has nobody to ask. Whoever leads next
-// finishes that.
+// node has are accepted before its agent's word: no pod there gets them any more, whether the agent knew for whom they were kept or not. Whoever leads
+// next finishes that.
 func (t *Term) Reserve(v View, reserved []Reserved, seized ...netip.Addr) (Status, bool) {
 	if !t.Led(v.Status) || IsBehind(v) {
 		return v.Status, false

@@ -101,7 +101,9 @@ func (d *decision) attachment(at netip.Addr, target string) (a topology.Attachme
 		a.Known = d.settled && !d.nodes[target].Quarantined[at]
 	case 1:
 		n := d.nodes[on[0]]
-		a = topology.Attachment{Known: n.Told && !n.Quarantined[at], Node: n.Name, Released: n.Releasing[at], NodeGone: n.Gone, Asked: d.asked[at]}
+		a = topology.Attachment{Known: n.Told && !n.Quarantined[at], Node: n.Name, NodeGone: n.Gone, Asked: d.asked[at]}
+		// What is accepted does not come back, though its pod does. Else its agent has the time to end with it.
+		a.Released = n.Releasing[at] && (n.Published[at] || target == n.Name)
 		for _, e := range n.ENIs {
 			if slices.Contains(e.Addresses, at) {
 				a.ENI = e.ID
@@ -139,11 +141,14 @@ func (d *decision) stepClaim(c held) {
 	if step.Claim != c.Claim || message != c.object.Status.Message {
 		d.steps.Writes = append(d.steps.Writes, Write{c.Addr, step.Claim.Status, message})
 	}
-	// As long as something is to be written first, or nobody knows where it is, a node's status stays as it is.
-	if on := d.where[c.Addr]; len(on) == 1 && (step.Claim != c.Claim || !f.At.Known) && step.Claim.Phase != topology.Bound {
-		d.leaves[c.Addr] = !isReserved(d.nodes[on[0]], c.Addr) && (c.Phase == topology.OnItsWay || c.Phase == topology.Releasing)
-	} else if step.Claim == c.Claim {
+	if step.Claim == c.Claim {
 		d.act(c.Claim, f, step)
+	}
+	if n := d.nodes[f.At.Node]; f.At.ENI != "" && n.Releasing[c.Addr] {
+		d.leaves[c.Addr] = true
+		if o := d.of(n.Name); n.Published[c.Addr] && f.At.Known && !slices.Contains(o.Take[f.At.ENI], c.Addr) {
+			o.Take[f.At.ENI] = append(o.Take[f.At.ENI], c.Addr) // whatever comes next: a pod gets it after that
+		}
 	}
 	if p, is := d.pods[of]; is && step.Wait.Cause != topology.None && f.Pod.UID == c.PodUID {
 		if step.Wait.Cause != topology.NoSlot || d.of(p.Node).Make.Subnet == "" { // one that is being made is no news
@@ -165,18 +170,17 @@ func (d *decision) forgetAttached(at netip.Addr, a topology.Attachment) {
 
 // act has a step's action done.
 func (d *decision) act(c topology.Claim, f topology.Facts, s topology.Step) {
-	goes := s.Action == topology.Withdraw || s.Action == topology.Unassign || s.Wait.Cause == topology.Moving && f.At.Known && f.At.ENI != ""
-	if d.leaves[c.Addr] = goes; !goes && f.At.Known {
-		delete(d.asked, c.Addr)
-		delete(d.wanted, c.Addr)
-	}
 	switch s.Action {
 	case topology.Withdraw:
-		// It counts from when the node's status says so.
-		if !isReserved(d.nodes[f.At.Node], c.Addr) {
-			d.asked[c.Addr] = d.now
-			d.wakeAt(d.now.Add(topology.MoveGrace))
+		// An agent that has never known that it was kept would take for general what its status no longer keeps: so it is accepted at once, and
+		// nobody new gets it. The agent's time counts from when the node's status says so.
+		if o := d.of(f.At.Node); !d.nodes[f.At.Node].Releasing[c.Addr] {
+			d.leaves[c.Addr] = true
+			o.Seize = append(o.Seize, c.Addr)
+			return
 		}
+		d.asked[c.Addr] = d.now
+		d.wakeAt(d.now.Add(topology.MoveGrace))
 	case topology.Unassign:
 		d.take(c, f)
 	case topology.Assign:
@@ -192,10 +196,15 @@ func (d *decision) act(c topology.Claim, f topology.Facts, s topology.Step) {
 	}
 }
 
-// take has an address taken. Without its agent's word that is accepted first, once a read has told which pod of the name there is.
+// take has an address taken that is accepted. Without its agent's word a read has to tell first which pod of the name there is.
 func (d *decision) take(c topology.Claim, f topology.Facts) {
-	o := d.of(f.At.Node)
-	if f.At.Released {
+	o, n := d.of(f.At.Node), d.nodes[f.At.Node]
+	d.leaves[c.Addr] = true
+	switch {
+	case !n.Releasing[c.Addr]:
+		o.Seize = append(o.Seize, c.Addr)
+		return
+	case n.Published[c.Addr]:
 		o.Take[f.At.ENI] = append(o.Take[f.At.ENI], c.Addr)
 		return
 	}
@@ -209,7 +218,7 @@ func (d *decision) take(c topology.Claim, f topology.Facts) {
 		d.steps.Reads = append(d.steps.Reads, of)
 		return
 	}
-	o.Seize = append(o.Seize, c.Addr)
+	o.Take[f.At.ENI] = append(o.Take[f.At.ENI], c.Addr)
 }
 
 func isReserved(n Node, at netip.Addr) bool {

@@ -51,6 +51,7 @@ type Node struct {
 	ENIs        []ENI
 	Reserved    []order.Reserved
 	Releasing   map[netip.Addr]bool // accepted
+	Published   map[netip.Addr]bool // no sandbox has it, by its agent's word
 	Quarantined map[netip.Addr]bool
 	Open        map[netip.Addr]bool // that a call is about which has not ended, or of which nobody knows how
 }
@@ -67,7 +68,7 @@ type ENI struct {
 // Orders are what is to be done for a node.
 type Orders struct {
 	Reserved []order.Reserved        // what its status is to say
-	Seize    []netip.Addr            // accepted without its agent's word
+	Seize    []netip.Addr            // accepted before its agent's word: nobody new gets it
 	Assign   map[string][]netip.Addr // by ENI. The status says first for whom they are
 	Take     map[string][]netip.Addr // by ENI, of what is accepted
 	Make     Make                    // an ENI

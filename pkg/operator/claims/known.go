@@ -37,7 +37,7 @@ type Known struct {
 type memory struct {
 	elastic  map[netip.Addr]kept
 	freed    map[netip.Addr]time.Time // when pods had ended that had an address
-	asked    map[netip.Addr]time.Time // since when a node's status does not keep an address any more that is to go
+	asked    map[netip.Addr]time.Time // since when a node's status says that an address goes
 	refused  map[netip.Addr]time.Time // when the cloud has last said that somebody else has it
 	wanted   map[netip.Addr]time.Time // since when an address is to be taken without the agent's word
 	read     map[Name]time.Time       // when the last read of a pod began that has ended
@@ -237,6 +237,12 @@ func (k *Known) setFacts(c topology.Claim) topology.Presence {
 		return topology.Absent
 	}
 	return topology.Unknown
+}
+
+// IsKept tells whether a claim says when an address goes back.
+func (k *Known) IsKept(at netip.Addr) bool {
+	_, is := k.claims[at]
+	return is || k.unread[at]
 }
 
 // Claimed returns for whom an address is kept that a describe shows on a node for which nobody has ordered it, false if it is for all.
