@@ -127,9 +127,9 @@ func (t *term) claimSteps(node *member, view order.View) (list []planned) {
 			list = append(list, planned{Step: step, Request: place(t.action("Assign", e.Index), e.ID), exact: exact{bring: bring}})
 		}
 	}
-	if make := orders.Make; make.Subnet != "" && make.Serial == view.Status.Created && !node.node.Cut {
-		list = append(list, planned{Step: pool.Step{Do: pool.Create, Subnet: make.Subnet, Index: -1}, Request: place(t.action("Create", -1), ""),
-			token: order.Token(string(node.network.UID), view.Status.Created), exact: exact{topology: make.Topology}})
+	if nic := orders.Make; nic.Subnet != "" && nic.Serial == view.Status.Created && !node.node.Cut {
+		list = append(list, planned{Step: pool.Step{Do: pool.Create, Subnet: nic.Subnet, Index: -1}, Request: place(t.action("Create", -1), ""),
+			token: order.Token(string(node.network.UID), view.Status.Created), exact: exact{topology: nic.Topology}})
 	}
 	return list
 }

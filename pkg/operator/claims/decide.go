@@ -262,6 +262,9 @@ func (d *decision) nodeFor(n Node, f eni.Family) topology.Node {
 func (d *decision) reserve() {
 	for at, c := range d.claims {
 		on := d.where[at]
+		if c.Phase == topology.OnItsWay && d.nodes[c.To].Open[at] && len(on) == 0 { // the call is under way
+			d.keep(c.To, order.Reserved{Addr: at, Topology: c.Topology, Namespace: c.Namespace, Pod: c.Pod, UID: c.PodUID})
+		}
 		if d.leaves[at] {
 			continue
 		}

@@ -32,15 +32,15 @@ func (d *decision) stepElastic() {
 		switch {
 		case claimed, !known:
 			delete(d.elastic, at)
-		case !is && d.lists < 2:
-			d.keep(e.node, e.Reserved) // the pod may be there
+		case !is && d.lists < 2, n.Open[at]:
+			d.keep(e.node, e.Reserved) // the pod may be there, or the address is on its way
 		case is && p.UID == e.UID && !p.Ended && p.Node == e.node:
 			d.bringElastic(e)
 		case !isReserved(n, at): // its agent gives it back
 			delete(d.elastic, at)
 			d.freed[at] = d.now
 		default:
-			d.of(e.node) // what is not kept any more goes
+			d.of(e.node).Seize = append(d.of(e.node).Seize, at) // if it is there
 		}
 	}
 }

@@ -239,10 +239,10 @@ func (k *Known) setFacts(c topology.Claim) topology.Presence {
 	return topology.Unknown
 }
 
-// IsKept tells whether a claim says when an address goes back.
+// IsKept tells whether a claim says when an address goes back. Before all claims are known one may.
 func (k *Known) IsKept(at netip.Addr) bool {
 	_, is := k.claims[at]
-	return is || k.unread[at]
+	return is || k.unread[at] || !k.complete
 }
 
 // Claimed returns for whom an address is kept that a describe shows on a node for which nobody has ordered it, false if it is for all.
