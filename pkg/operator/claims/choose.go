@@ -69,43 +69,43 @@ func (d *decision) servedPods() map[servedPod]bool {
 }
 
 // chooseFor chooses an address of a family for a pod.
-func (d *decision) chooseFor(p Pod, n Node, f eni.Family, cluster *topology.Cluster) {
-	of, is := d.topologies[p.Topology]
+func (d *decision) chooseFor(pod Pod, node Node, family eni.Family, cluster *topology.Cluster) {
+	of, is := d.topologies[pod.Topology]
 	if !is {
 		// A claim is served all the same.
-		if _, has := cluster.Claims.Of(p.Topology, asTopologyPod(p), f); !has {
-			d.waits[p.Name] = Waiting{p, topology.Wait{Cause: topology.TopologyNotReady, Message: fmt.Sprintf("there is no topology %s any more", p.Topology)}}
+		if _, has := cluster.Claims.Of(pod.Topology, asTopologyPod(pod), family); !has {
+			d.waits[pod.Name] = Waiting{pod, topology.Wait{Cause: topology.TopologyNotReady, Message: fmt.Sprintf("there is no topology %s any more", pod.Topology)}}
 		}
 		return
 	}
-	on := d.nodeFor(n, f)
-	c, wait := topology.Choose(of, asTopologyPod(p), on, f, cluster)
+	on := d.nodeFor(node, family)
+	claim, wait := topology.Choose(of, asTopologyPod(pod), on, family, cluster)
 	if wait.Cause == topology.NoSlot {
 		// Its address is chosen when there is an ENI: till then nobody knows which one the cloud takes for that.
 		on.Anywhere = true
-		if would, why := topology.Choose(of, asTopologyPod(p), on, f, cluster); why.Cause == topology.None {
-			d.makeOn(n, would)
+		if would, why := topology.Choose(of, asTopologyPod(pod), on, family, cluster); why.Cause == topology.None {
+			d.makeOn(node, would)
 		}
 	}
 	if wait.Cause != topology.None {
-		if wait.Cause != topology.NoSlot || d.of(n.Name).Make.Subnet == "" { // one that is being made is no news
-			d.waits[p.Name] = Waiting{p, wait}
+		if wait.Cause != topology.NoSlot || d.of(node.Name).Make.Subnet == "" { // one that is being made is no news
+			d.waits[pod.Name] = Waiting{pod, wait}
 		}
 		d.wakeAt(wait.Until)
 		return
 	}
-	if _, has := d.claims[c.Addr]; has || len(d.steps.Creates) >= mostCreates && of.Strategy != topology.Elastic {
+	if _, has := d.claims[claim.Addr]; has || len(d.steps.Creates) >= mostCreates && of.Strategy != topology.Elastic {
 		return
 	}
-	cluster.Taken[c.Addr] = true
+	cluster.Taken[claim.Addr] = true
 	if of.Strategy == topology.Elastic {
-		r := order.Reserved{Addr: c.Addr, Topology: of.Name, Namespace: p.Namespace, Pod: p.Name.Name, UID: p.UID}
-		d.elastic[c.Addr] = kept{n.Name, r}
-		d.bringElastic(d.elastic[c.Addr])
+		r := order.Reserved{Addr: claim.Addr, Topology: of.Name, Namespace: pod.Namespace, Pod: pod.Name.Name, UID: pod.UID}
+		d.elastic[claim.Addr] = kept{node.Name, r}
+		d.bringElastic(d.elastic[claim.Addr])
 		return
 	}
-	d.steps.Creates = append(d.steps.Creates, c)
-	d.room[placeOn(n, c.Subnet, f, d.room)]++
+	d.steps.Creates = append(d.steps.Creates, claim)
+	d.room[placeOn(node, claim.Subnet, family, d.room)]++
 }
 
 // placeOn returns the place on a node that an address of a subnet will take.
@@ -124,40 +124,40 @@ func asTopologyPod(p Pod) topology.Pod {
 
 // cluster returns all that Choose goes by.
 func (d *decision) cluster() *topology.Cluster {
-	k := &topology.Cluster{Topologies: d.list(), Subnets: d.subnets, Families: d.families, Taken: map[netip.Addr]bool{}, Freed: d.freed}
+	all := &topology.Cluster{Topologies: d.list(), Subnets: d.subnets, Families: d.families, Taken: map[netip.Addr]bool{}, Freed: d.freed}
 	for _, c := range d.claims {
-		k.Claims.Put(c.Claim)
+		all.Claims.Put(c.Claim)
 	}
 	for at := range d.where {
-		k.Taken[at] = true
+		all.Taken[at] = true
 	}
 	for at := range d.elastic {
-		k.Taken[at] = true
+		all.Taken[at] = true
 	}
 	for at := range d.unread {
-		k.Taken[at] = true
+		all.Taken[at] = true
 	}
 	for at := range d.creating {
-		k.Taken[at] = true
+		all.Taken[at] = true
 	}
 	for at, said := range d.refused {
 		if d.now.Before(said.Add(topology.ConflictRetry)) {
-			k.Taken[at] = true
+			all.Taken[at] = true
 		}
 	}
 	for _, n := range d.nodes {
 		for _, e := range n.ENIs {
-			k.Blocks = append(k.Blocks, e.Blocks...)
+			all.Blocks = append(all.Blocks, e.Blocks...)
 			for _, at := range e.Primaries {
-				k.Taken[at] = true
+				all.Taken[at] = true
 			}
 		}
 		for _, r := range n.Reserved {
-			k.Taken[r.Addr] = true
+			all.Taken[r.Addr] = true
 		}
 		for at := range n.Open {
-			k.Taken[at] = true
+			all.Taken[at] = true
 		}
 	}
-	return k
+	return all
 }

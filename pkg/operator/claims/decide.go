@@ -197,28 +197,28 @@ func (d *decision) act(c topology.Claim, f topology.Facts, s topology.Step) {
 }
 
 // take has an address taken that is accepted. Without its agent's word a read has to tell first which pod of the name there is.
-func (d *decision) take(c topology.Claim, f topology.Facts) {
-	o, n := d.of(f.At.Node), d.nodes[f.At.Node]
-	d.leaves[c.Addr] = true
+func (d *decision) take(claim topology.Claim, facts topology.Facts) {
+	orders, n := d.of(facts.At.Node), d.nodes[facts.At.Node]
+	d.leaves[claim.Addr] = true
 	switch {
-	case !n.Releasing[c.Addr]:
-		o.Seize = append(o.Seize, c.Addr)
+	case !n.Releasing[claim.Addr]:
+		orders.Seize = append(orders.Seize, claim.Addr)
 		return
-	case n.Published[c.Addr]:
-		o.Take[f.At.ENI] = append(o.Take[f.At.ENI], c.Addr)
+	case n.Published[claim.Addr]:
+		orders.Take[facts.At.ENI] = append(orders.Take[facts.At.ENI], claim.Addr)
 		return
 	}
-	since, before := d.wanted[c.Addr]
+	since, before := d.wanted[claim.Addr]
 	if !before {
 		since = d.now
-		d.wanted[c.Addr] = since
+		d.wanted[claim.Addr] = since
 	}
-	of := Name{c.Namespace, c.Pod}
+	of := Name{claim.Namespace, claim.Pod}
 	if read, is := d.read[of]; !is || read.Before(since) {
 		d.steps.Reads = append(d.steps.Reads, of)
 		return
 	}
-	o.Take[f.At.ENI] = append(o.Take[f.At.ENI], c.Addr)
+	orders.Take[facts.At.ENI] = append(orders.Take[facts.At.ENI], claim.Addr)
 }
 
 func isReserved(n Node, at netip.Addr) bool {
