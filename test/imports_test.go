@@ -33,10 +33,10 @@ var layers = map[string]int{
 
 // within orders the folders of a layer that know each other: a cloud's driver knows
 // what a driver is, and nothing of the engine over it; a file's keys are a table of a general kind; what talks to the
-// API server knows the kinds that it has.
+// API server knows the kinds that it has; who calls the cloud knows what is decided for it.
 var within = map[string]int{"cloud/driver": 1, "cloud/wire": 1, "cloud/engine": 2, "cloud/aws": 2, "cloud/bce": 2,
 	"cloud/drivertest": 2, "cloud/sim": 3, "config/keys": 1, "config/agentconf": 2, "config/operatorconf": 3,
-	"kube/crd": 1, "kube/crd/convert": 2, "kube": 3}
+	"kube/crd": 1, "kube/crd/convert": 2, "kube": 3, "operator/claims": 1, "operator": 2}
 
 // decisions is the highest layer that does no I/O.
 const decisions = 4

@@ -40,15 +40,17 @@ type agent struct {
 	writes    int
 	ended     bool
 	idle      int32
-	without   int           // slots that it was asked to do without
-	told      time.Duration // when the object said how many last
-	untold    bool          // the store was put back, and it has not written since
-	old       bool          // of a release that does not say whose status it has read
-	remembers bool          // as the real one does: the revision that it has seen outlives the object
+	without   int                   // slots that it was asked to do without
+	told      time.Duration         // when the object said how many last
+	untold    bool                  // the store was put back, and it has not written since
+	old       bool                  // of a release that does not say whose status it has read
+	boxes     map[netip.Addr]string // uids of the pods of topologies that have an address
+	silent    bool                  // it does nothing
+	remembers bool                  // as the real one does: the revision that it has seen outlives the object
 }
 
 func newAgent(w *world, name string, conf pool.Config) *agent {
-	return &agent{w: w, name: name, conf: conf, boot: "boot-0", mode: crd.Operator, spare: 2,
+	return &agent{w: w, name: name, boxes: map[netip.Addr]string{}, conf: conf, boot: "boot-0", mode: crd.Operator, spare: 2,
 		state: &ipam.State{Settings: ipam.Settings{MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4}}}}
 }
 
@@ -74,7 +76,9 @@ func (a *agent) run(ctx context.Context) {
 			a.mu.Unlock()
 			return
 		}
-		a.tick(ctx)
+		if !a.silent {
+			a.tick(ctx)
+		}
 		a.mu.Unlock()
 		sleep(ctx, 500*time.Millisecond)
 	}
@@ -109,10 +113,15 @@ func (a *agent) tick(ctx context.Context) {
 	if a.untold {
 		c = order.Changes{}
 	}
+	c.Release = append(c.Release, c.Unreserve...) // what is not kept any more goes back
+	for _, list := range []*[]netip.Addr{&c.Release, &c.Unreserve} {
+		*list = slices.DeleteFunc(*list, func(at netip.Addr) bool { return a.boxes[at] != "" })
+	}
 	if err := c.Apply(a.state, order.Node{Links: links}, now); err != nil {
 		a.w.complain("%s adopts: %v", a.name, err)
 	}
 	a.head = max(a.head, c.Revision)
+	a.runBoxes(v)
 	waiting := a.startPods(now)
 	next := a.spec(v, waiting, now)
 	withdrawn := []netip.Prefix(nil)
@@ -162,7 +171,7 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 		if _, is := a.state.FreeSince(&line, now); is {
 			free = append(free, line.Addr)
 		}
-		if line.State != eni.Releasing {
+		if line.State == eni.Used || line.State == eni.Free || line.State == eni.Cooling {
 			held++
 		}
 	}
@@ -290,7 +299,9 @@ func (a *agent) violation(on map[netip.Addr]string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, line := range a.state.Addresses {
-		if line.State != eni.Releasing && !line.Lost && on[line.Addr] != a.name {
+		// What is held nobody gets but a pod for which it is kept: checkBoxes looks after those.
+		general := line.State == eni.Used || line.State == eni.Free || line.State == eni.Cooling
+		if general && !line.Lost && on[line.Addr] != a.name {
 			return fmt.Sprintf("%s of %s is %s and is on %q", line.Addr, a.name, line.State, on[line.Addr])
 		}
 	}

@@ -38,7 +38,7 @@ func (t *term) beginJob(granted *ticket) {
 		t.dirty[name] = true
 		return
 	}
-	if steps[at].Class == quota.Starving && !t.shareRoom(node, &steps[at].Step, now.Mono) {
+	if steps[at].Class == quota.Starving && len(steps[at].bring) == 0 && !t.shareRoom(node, &steps[at].Step, now.Mono) {
 		t.o.Gate.endJob(granted) // others have waited longer for what is left
 		t.dirty[name] = true
 		return
@@ -47,20 +47,26 @@ func (t *term) beginJob(granted *ticket) {
 	node.jobs[j.ENI], t.running[j] = j, true
 	t.o.Meter.Waited(j.Class, max(0, now.Mono-j.Since))
 	t.noteLimits()
-	limits, client, network := node.view.Status.Limits, node.client, node.network
+	limits, client, network, instance := node.view.Status.Limits, node.client, node.network, node.node.Instance
+	t.beginExact(j)
 	t.under.Go(func() {
 		ctx, cancel := context.WithTimeout(t.ctx, j.limit())
 		defer cancel()
-		out := j.call(ctx, client, limits)
+		out := j.call(ctx, client, t.o.Region, instance, limits)
 		t.o.Gate.endJob(granted)
 		t.post(func(t *term) { t.endJob(node, j, out, network) })
 	})
 }
 
 func (t *term) newJob(node *member, view order.View, p planned, granted *ticket, now order.Moment) *job {
-	j := &job{Step: p.Step, Request: p.Request, token: p.token, began: now.Mono, ticket: granted, member: node}
+	j := &job{Step: p.Step, Request: p.Request, exact: p.exact, token: p.token, began: now.Mono, ticket: granted, member: node}
 	if j.Do == pool.Release {
-		j.prefixes = node.term.Unassignable(view)[j.ENI]
+		j.prefixes = t.withoutKept(view.Status, node.term.Unassignable(view)[j.ENI])
+		for _, p := range j.take {
+			if !slices.Contains(j.prefixes, p) {
+				j.prefixes = append(j.prefixes, p)
+			}
+		}
 		node.term.Asked(view.Status, j.prefixes...)
 	}
 	if _, shown := node.shown.findENI(j.ENI); shown && (j.Do == pool.Release || j.Do == pool.Delete) {
@@ -137,6 +143,7 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 	t.noteLimits()
 	t.dirty[network.Name] = true
 	node.deeds = append(node.deeds, j.deeds(out, string(network.UID))...)
+	t.endExact(j, out, now)
 	if j.moved != nil {
 		j.moved.count, j.moved.ended = j.brings(out, network.Status.Limits.Read()), max(now.Mono, 1)
 		if s := t.subnets[j.Subnet]; s != nil {
@@ -162,6 +169,9 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 			node.unsure[j.ENI] = now.Mono // requests of it that were sent before
 		}
 		return // its last one was not, so the cloud has refused nothing
+	}
+	if len(j.bring) > 0 && errors.Is(out.err, cloud.ErrTaken) {
+		return // the ENI can have others
 	}
 	why := node.noteRefused(j, out.err, now.Mono)
 	if errors.Is(out.err, cloud.ErrThrottled) {

@@ -2,11 +2,13 @@ package operator
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/operator/claims"
 	"github.com/enipool/enipool/pkg/order"
 	"github.com/enipool/enipool/pkg/pool"
 )
@@ -33,9 +35,18 @@ type input struct {
 	busy     bool     // calls are under way
 	unsure   []string // tokens of ENIs that may have been made
 	describe time.Time
-	observe  bool
 	reclaim  amount // idle slots that the node is asked for
+	ordered
 	restored
+}
+
+// ordered is what there is to know besides the node.
+type ordered struct {
+	observe bool
+	keeps   bool // there are topologies
+	orders  claims.Orders
+	claimed func(netip.Addr) (order.Reserved, bool) // for whom an address is kept
+	whose   func(subnet string) string              // the topology that alone has ENIs in a subnet, "" if all may
 }
 
 // restored is what there is to know of an object that was put back from a backup.
@@ -77,6 +88,9 @@ func (in input) decide() (decision, error) {
 	if in.shown != nil && in.shown.view.Err == nil && in.limits != (eni.Limits{}) {
 		view.Status = in.learn(view)
 	}
+	if in.keeps && view.Status.Mode == order.Operator {
+		view.Status = in.keep(view)
+	}
 	if !in.untold {
 		if !in.observe {
 			view.Status = in.accept(view)
@@ -98,6 +112,9 @@ func (in input) learn(view order.View) order.Status {
 	}
 	before, isBehind := view.Status, order.IsBehind(view)
 	for _, e := range in.shown.attachedNew(view.Status) {
+		if in.keeps && e.Token != "" {
+			e.Topology = in.whose(e.Subnet)
+		}
 		if !in.gone(e.ID) {
 			view.Status = in.term.Made(view, in.now, string(in.network.UID), e)
 		}
@@ -124,6 +141,29 @@ func (in input) learn(view order.View) order.Status {
 	if isBehind && !told {
 		return before
 	}
+	return next
+}
+
+// keep returns the status with what is kept for pods of topologies. An address that shows up without an order, and has a claim, is nobody's.
+func (in input) keep(view order.View) order.Status {
+	reserved := slices.Clone(in.orders.Reserved)
+	had := map[netip.Addr]bool{}
+	for _, e := range in.read.Status.ENIs {
+		for _, a := range order.Addresses(view.Status.Limits, e.Addresses...) {
+			had[a] = true
+		}
+	}
+	for _, r := range reserved {
+		had[r.Addr] = true
+	}
+	for _, e := range view.Status.ENIs {
+		for _, a := range order.Addresses(view.Status.Limits, e.Addresses...) {
+			if r, is := in.claimed(a); is && !had[a] {
+				reserved = append(reserved, r)
+			}
+		}
+	}
+	next, _ := in.term.Reserve(view, reserved, in.orders.Seize...)
 	return next
 }
 

@@ -17,6 +17,7 @@ import (
 type job struct {
 	pool.Step
 	quota.Request
+	exact
 	token    string         // of Create
 	prefixes []netip.Prefix // of Release
 	moved    *move          // in the subnet
@@ -47,8 +48,12 @@ type outcome struct {
 }
 
 // call makes the call.
-func (j *job) call(ctx context.Context, client cloud.Cloud, limits eni.Limits) (out outcome) {
+func (j *job) call(ctx context.Context, client cloud.Cloud, region cloud.Region, instance string, limits eni.Limits) (out outcome) {
 	ctx = context.WithValue(ctx, ticketKey{}, j.ticket)
+	if len(j.bring) > 0 {
+		out.addrs, out.err = region.AssignExactly(ctx, instance, j.ENI, j.bring, cloud.Origin{})
+		return out
+	}
 	switch j.Do {
 	case pool.Assign:
 		out.addrs, out.err = client.AssignAddresses(ctx, j.ENI, j.Family, j.Count)
@@ -73,7 +78,7 @@ func (j *job) deeds(out outcome, uid string) (list []deed) {
 	case j.Do == pool.Create && out.err == nil:
 		list = append(list, func(t *order.Term, v order.View, now order.Moment) order.Status {
 			made := madeENI(v.Status.Limits, out.nic)
-			made.Token = j.token
+			made.Token, made.Topology = j.token, j.topology
 			return t.Made(v, now, uid, made)
 		})
 	case j.Do == pool.Release && known:

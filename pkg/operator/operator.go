@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/operator/claims"
 	"github.com/enipool/enipool/pkg/order"
 	"github.com/enipool/enipool/pkg/quota"
 )
@@ -26,6 +28,9 @@ type Options struct {
 	Timeout time.Duration // of a request, less than the lease
 	Gate    *Gate
 	Actions func(part string) []string // driver.Traits.ActionsOf of the cloud
+
+	Claims   ClaimObjects // nil: there are no topologies
+	Families []eni.Family // that pods of topologies have addresses of
 
 	Clock    Clock         // nil: the machine's; the same as the Gate's
 	Describe time.Duration // how often everything is described, 0 is 5 minutes
@@ -105,7 +110,7 @@ func (o *Operator) Run(ctx context.Context, lead Lead) error {
 	o.inbox, o.turned, o.oldest, o.ended = nil, o.o.Clock.Now(), time.Time{}, ctx.Done()
 	o.mu.Unlock()
 	t := &term{Operator: o, lead: lead, epoch: epoch, ctx: held, stop: ctx, end: end, under: &under, members: map[string]*member{}, nodes: map[string]Node{},
-		guests: map[string]*member{}, subnets: map[string]*subnet{}, dirty: map[string]bool{}, index: newIndex(), open: open{running: map[*job]bool{}, parked: map[string]bool{}}}
+		guests: map[string]*member{}, subnets: map[string]*subnet{}, dirty: map[string]bool{}, index: newIndex(), open: open{running: map[*job]bool{}, parked: map[string]bool{}}, rounds: rounds{claiming: o.newClaiming()}}
 	t.sweeps.at = firstSweep
 	o.o.Gate.openTerm(budgetOf(o.limits(nil), last > 0), t.mayCall, ctx.Done(), o.nudge)
 	defer context.AfterFunc(ctx, o.nudge)()
@@ -113,6 +118,11 @@ func (o *Operator) Run(ctx context.Context, lead Lead) error {
 	under.Go(func() {
 		o.o.Objects.Watch(held, func(e Event) { o.post(func(t *term) { t.takeEvent(e) }) })
 	})
+	if t.claiming != nil {
+		under.Go(func() {
+			o.o.Claims.WatchClaims(held, func(e claims.Event) { o.post(func(t *term) { t.takeClaims(e) }) })
+		})
+	}
 	t.loop()
 	o.mu.Lock()
 	o.turned, o.oldest, o.ended = time.Time{}, time.Time{}, nil

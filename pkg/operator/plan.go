@@ -14,6 +14,7 @@ type planned struct {
 	pool.Step
 	quota.Request
 	token string
+	exact
 }
 
 // plan returns the calls that may be made for a node as its object says, and why an ENI that it needs has no place.
@@ -31,6 +32,7 @@ func (t *term) plan(node *member, view order.View, now order.Moment) (list []pla
 			list, noPlace = t.growth(node, view, now)
 			node.noteNeeded(view, list, noPlace, now.Mono)
 		}
+		list = append(t.claimSteps(node, view), list...)
 		list = append(list, t.clean(node, view, now)...)
 	case order.Joining:
 		list = t.finish(node, view)
@@ -38,6 +40,7 @@ func (t *term) plan(node *member, view order.View, now order.Moment) (list []pla
 	if view.Status.Mode == order.Operator || view.Status.Mode == order.Leaving {
 		list = append(list, t.giving(node, view, now)...)
 	}
+	list = onePerENI(list)
 	_, making := node.jobs[""]
 	list = slices.DeleteFunc(list, func(s planned) bool {
 		_, unsure := node.unsure[s.ENI]
@@ -74,13 +77,17 @@ func (t *term) growth(node *member, view order.View, now order.Moment) (list []p
 		}
 		list = append(list, p)
 	}
-	// One call an ENI: the other family's comes after it.
+	return onePerENI(list), noPlace // the other family's comes after it
+}
+
+// onePerENI returns the first call of each ENI. Those that delete ENIs which are attached nowhere stand beside others.
+func onePerENI(list []planned) []planned {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(list, func(p planned) bool {
-		again := seen[p.ENI]
+		again := seen[p.ENI] && p.Do != pool.Delete
 		seen[p.ENI] = true
 		return again
-	}), noPlace
+	})
 }
 
 // subnetOf returns the subnet of an ENI, "" if there is none.
@@ -114,7 +121,7 @@ func (t *term) giving(node *member, view order.View, now order.Moment) (list []p
 	}
 	accepted, leaving := node.term.Unassignable(view), node.term.Deletable(view)
 	for _, e := range view.Status.ENIs {
-		if len(accepted[e.ID]) > 0 {
+		if len(t.withoutKept(view.Status, accepted[e.ID])) > 0 {
 			add(pool.Release, e.ID, t.action("Unassign", e.Index))
 		}
 		if slices.Contains(leaving, e.ID) {

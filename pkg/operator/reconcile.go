@@ -25,6 +25,7 @@ func (t *term) reconcile(name string) {
 	defer func() {
 		if t.members[name] == node {
 			t.note(name, node, t.now())
+			t.noteClaimNode(name, node)
 		}
 	}()
 	t.tally.exchange(node, node.portions())
@@ -102,7 +103,7 @@ func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 	node.wants = map[string]int{}
 	for _, s := range steps {
 		list = append(list, s.Request)
-		if s.Class == quota.Starving {
+		if s.Class == quota.Starving && len(s.bring) == 0 {
 			node.wants[s.Subnet] += s.takes()
 		}
 	}
@@ -142,7 +143,7 @@ func (node *member) nextTries() []time.Duration {
 // inputOf returns what the node's next status follows from.
 func (t *term) inputOf(node *member, now order.Moment) input {
 	in := input{network: node.network, read: node.view, wrong: node.wrong, term: node.term.Copy(), now: now, node: node.node, limits: node.limits, shown: node.shown, deeds: node.deeds, gone: node.isGone,
-		causes: node.ownCauses(now.Mono), failed: t.looks.failed, joined: node.joined, busy: node.isBusy(), unsure: node.unsureTokens(), observe: t.o.Observe, reclaim: amount{node.asksIn, node.asksBack}, restored: restored{node.before, node.putBack > 0, now.Mono < node.acceptsFrom()}}
+		causes: node.ownCauses(now.Mono), failed: t.looks.failed, joined: node.joined, busy: node.isBusy(), unsure: node.unsureTokens(), ordered: t.orderedFor(node), reclaim: amount{node.asksIn, node.asksBack}, restored: restored{node.before, node.putBack > 0, now.Mono < node.acceptsFrom()}}
 	if node.shown != nil {
 		in.describe = node.shown.began.Wall
 	}

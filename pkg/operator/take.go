@@ -189,6 +189,7 @@ func (t *term) replaceMember(name string, node *member) {
 	}
 	t.tally.exchange(node, nil)
 	t.note(name, nil, t.now())
+	t.noteClaimNode(name, nil)
 	if node.next != nil {
 		t.takeNetwork(node.next)
 	}

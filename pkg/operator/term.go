@@ -31,9 +31,15 @@ type term struct {
 	looks
 	past
 	open
+	rounds
+}
+
+// rounds is what is done for many nodes together.
+type rounds struct {
 	scanAt   time.Duration // when dues are asked next
 	reserves bool          // ranges of a subnet are being reserved
 	reclaims bool          // nodes are asked for idle slots, or do without some
+	claiming *claiming     // nil where there are no topologies
 }
 
 // looks is what is known of describes.
@@ -113,6 +119,7 @@ func (t *term) turn() time.Duration {
 			t.dirty[name] = true
 		}
 	}
+	wait = min(wait, t.turnClaims())
 	for name := range t.dirty {
 		delete(t.dirty, name)
 		t.reconcile(name)
@@ -136,6 +143,7 @@ func (t *term) turn() time.Duration {
 	if len(t.dirty) > 0 {
 		wait = 0
 	}
+	wait = min(wait, t.claimsDue())
 	if t.reclaims || len(t.lacking) > 0 {
 		wait = min(wait, askEvery)
 	}

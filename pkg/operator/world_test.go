@@ -17,6 +17,7 @@ import (
 	"github.com/enipool/enipool/pkg/cloud/driver"
 	"github.com/enipool/enipool/pkg/cloud/engine"
 	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/operator"
 	"github.com/enipool/enipool/pkg/order"
 	"github.com/enipool/enipool/pkg/pool"
@@ -31,6 +32,7 @@ type world struct {
 	*testing.T
 	*sim.Account
 	store    *store
+	claims   *claimStore // nil: there are no topologies
 	agents   []*agent
 	start    time.Time
 	traits   driver.Traits
@@ -201,6 +203,9 @@ func (w *world) leadWith(ctx context.Context, change func(*operator.Options)) *l
 	}
 	region := engine.NewRegion(d, engine.Options{SubnetTags: forPods, Prefixes: w.prefixes, Cluster: "blue", Admit: admit, Limit: timeout})
 	o := operator.Options{Region: region, Objects: w.store, Lease: lease, Timeout: timeout, Gate: gate, Actions: w.traits.ActionsOf, Share: 100}
+	if w.claims != nil {
+		o.Claims, o.Families, o.Tell = w.claims, []eni.Family{eni.IPv4}, w.claims.hear
+	}
 	if change != nil {
 		change(&o)
 	}

@@ -133,8 +133,16 @@ func prepare(file string, stderr io.Writer, takeLogs func(*slog.Logger)) (*proce
 	if err != nil {
 		return nil, err
 	}
-	o, err := operator.New(operator.Options{Region: account, Objects: objects, Lease: conf.Lease(), Timeout: conf.Cloud.Timeout, Gate: gate, Actions: actions,
-		Describe: conf.Cloud.Describe, LeakAge: conf.LeakAge, Share: conf.Share, Budget: conf.Budget, Observe: conf.Observe, Log: log, Meter: metrics, Tell: events.Tell})
+	of, err := topologies(conf, config, log)
+	if err != nil {
+		return nil, err
+	}
+	options := operator.Options{Region: account, Objects: objects, Lease: conf.Lease(), Timeout: conf.Cloud.Timeout, Gate: gate, Actions: actions,
+		Describe: conf.Cloud.Describe, LeakAge: conf.LeakAge, Share: conf.Share, Budget: conf.Budget, Observe: conf.Observe, Log: log, Meter: metrics, Tell: events.Tell, Families: conf.Families}
+	if of != nil {
+		options.Claims = cluster.Claims{Topologies: of}
+	}
+	o, err := operator.New(options)
 	if err != nil {
 		return nil, err
 	}
@@ -143,10 +151,7 @@ func prepare(file string, stderr io.Writer, takeLogs func(*slog.Logger)) (*proce
 	if err != nil {
 		return nil, fmt.Errorf("find a name for the lease's holder: %w", err)
 	}
-	pods, err := classifier(conf, config, o, events, log)
-	if err != nil {
-		return nil, err
-	}
+	pods := classifier(conf, of, o, events, log)
 	return &process{conf: conf, operator: o, classify: pods, metrics: metrics, events: events, log: log, election: cluster.Election{Client: set.CoordinationV1(), Name: "enipool-operator",
 		Namespace: cmp.Or(conf.Namespace, os.Getenv("POD_NAMESPACE"), "kube-system"),
 		Identity:  host + "_" + rand.Text()[:8], // two processes of a host are two candidates
@@ -180,17 +185,21 @@ func (p *process) run(ctx context.Context) error {
 	return all.Wait()
 }
 
-// classifier returns what classifies pods while the operator leads, nil where there are no topologies: then nothing of them is read.
-func classifier(conf operatorconf.Config, config *rest.Config, o *operator.Operator, events *cluster.Events, log *slog.Logger) (func(context.Context), error) {
+// topologies returns what reads and writes objects of topologies, nil where there are none: then nothing of them is read.
+func topologies(conf operatorconf.Config, config *rest.Config, log *slog.Logger) (*cluster.Topologies, error) {
 	if !conf.Topologies {
 		return nil, nil
 	}
-	objects, err := cluster.NewTopologies(config, log)
-	if err != nil {
-		return nil, err
+	return cluster.NewTopologies(config, log)
+}
+
+// classifier returns what classifies pods while the operator leads, nil where there are no topologies.
+func classifier(conf operatorconf.Config, objects *cluster.Topologies, o *operator.Operator, events *cluster.Events, log *slog.Logger) func(context.Context) {
+	if objects == nil {
+		return nil
 	}
 	options := classify.Options{Objects: objects, Families: conf.Families, ZoneLabels: o.ZoneLabels, Tell: events.Tell, Log: log, Clock: operator.Wall{}}
-	return func(ctx context.Context) { classify.Run(ctx, options) }, nil
+	return func(ctx context.Context) { classify.Run(ctx, options) }
 }
 
 // lead does all that one operator of a cluster does, for a term.

@@ -68,7 +68,7 @@ func paceKeys(conf *Config) []keys.Key {
 		keys.Duration("settle", &conf.Settle, time.Second, 10*time.Minute).About("How long the cloud may go on showing what was before a call: the consistency window."),
 		keys.Duration("fence", &conf.Fence, time.Minute, time.Hour).About("How long an address that a lost call may still take away is not used."),
 		keys.Duration("leakAge", &conf.LeakAge, time.Minute, 24*time.Hour).About("How old an ENI of the cluster is that is attached nowhere before it is deleted."),
-		keys.Flag("topologies", &conf.Topologies).About("Classify pods that have the gate enipool.io/topology. Before it is turned off again the gates have to be gone: pods would wait for ever."),
+		keys.Flag("topologies", &conf.Topologies).About("Classify pods that have the gate enipool.io/topology, and bring nodes the addresses that these have by their topology. Before it is turned off again the gates have to be gone: pods would wait for ever."),
 	}
 }
 

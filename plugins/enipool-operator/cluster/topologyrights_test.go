@@ -2,10 +2,13 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/operator"
+	"github.com/enipool/enipool/pkg/operator/claims"
 	"github.com/enipool/enipool/pkg/operator/classify"
+	"github.com/enipool/enipool/pkg/topology"
 )
 
 // topologyRights returns what an operator needs for topologies, and what it has besides. This API server begins a watch with all there is; a list of
@@ -55,7 +61,51 @@ func (b *bed) classify(ctx context.Context, u *user) error {
 	if err := o.WriteTopology(ctx, t); err != nil {
 		return err
 	}
-	return o.PatchPod(ctx, u.name, "first", []classify.Operation{{Op: "remove", Path: "/spec/schedulingGates/0"}})
+	if err := o.PatchPod(ctx, u.name, "first", []classify.Operation{{Op: "remove", Path: "/spec/schedulingGates/0"}}); err != nil {
+		return err
+	}
+	return b.claim(ctx, u, Claims{o})
+}
+
+// claim does what an operator does for a claim.
+func (b *bed) claim(ctx context.Context, u *user, o Claims) error {
+	var n int
+	if _, err := fmt.Sscanf(u.name, "topologies-%d", &n); err != nil {
+		return err
+	}
+	object, err := crd.NewAddressClaim(topology.Claim{Addr: netip.AddrFrom4([4]byte{10, 1, 0, byte(n + 1)}), Topology: "t", Subnet: "s", Namespace: u.name, Pod: "p", Keep: topology.Fixed,
+		StatefulSet: topology.Workload{Name: "set", UID: "1"}})
+	if err != nil {
+		return err
+	}
+	object.Finalizers = []string{claims.Finalizer}
+	if object, err = o.CreateClaim(ctx, object); err != nil {
+		return err
+	}
+	if _, err := o.CreateClaim(ctx, &crd.AddressClaim{ObjectMeta: metav1.ObjectMeta{Name: object.Name}, Spec: object.Spec}); !errors.Is(err, operator.ErrConflict) {
+		return fmt.Errorf("a second claim of the address: %w", err)
+	}
+	object.Status.Phase, object.Status.FreeSince = "Free", &metav1.Time{Time: time.Now()}
+	if object, err = o.WriteClaim(ctx, object); err != nil {
+		return err
+	}
+	if err := o.DeleteClaim(ctx, object); err != nil {
+		return err
+	}
+	if object, err = o.ReadClaim(ctx, object.Name); err != nil || object.DeletionTimestamp == nil {
+		return fmt.Errorf("after its deletion began: %v, %w", object, err)
+	}
+	if err := o.DropClaim(ctx, object); err != nil {
+		return err
+	}
+	if _, err := o.ReadClaim(ctx, object.Name); !errors.Is(err, operator.ErrGone) && ctx.Err() == nil {
+		return fmt.Errorf("after its finalizer has gone: %w", err)
+	}
+	if _, err := o.ReadPod(ctx, claims.Name{Namespace: u.name, Name: "first"}); err != nil {
+		return err
+	}
+	_, err = o.ReadSets(ctx)
+	return err
 }
 
 func (b *bed) addGated(ctx context.Context, namespace, name string) error {

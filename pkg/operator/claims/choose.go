@@ -1,0 +1,163 @@
+package claims
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/order"
+	"github.com/enipool/enipool/pkg/topology"
+)
+
+// mostCreates is how many claims are made at once.
+const mostCreates = 16
+
+// choose gives the pods on nodes that have no address yet one of their topology.
+func (d *decision) choose() {
+	if !d.settled { // an address may be on an ENI that nobody has described
+		return
+	}
+	var cluster *topology.Cluster
+	served := d.servedPods()
+	for _, name := range slices.SortedFunc(maps.Keys(d.pods), func(a, b Name) int { return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) }) {
+		p := d.pods[name]
+		n, known := d.nodes[p.Node]
+		if !known || p.Ended || !n.Told {
+			continue
+		}
+		for _, f := range d.families {
+			if served[servedPod{p.UID, f}] {
+				continue
+			}
+			if !n.Serves {
+				d.waits[name] = Waiting{p, topology.Wait{Cause: topology.NoSlot, Message: fmt.Sprintf("the operator does not call the cloud for %s now", n.Name)}}
+				continue
+			}
+			if cluster == nil {
+				cluster = d.cluster()
+			}
+			d.chooseFor(p, n, f, cluster)
+		}
+	}
+}
+
+// servedPod is a pod that has an address of a family, or is to get one that is chosen.
+type servedPod struct {
+	uid    string
+	family eni.Family
+}
+
+func (d *decision) servedPods() map[servedPod]bool {
+	served := map[servedPod]bool{}
+	for _, c := range d.claims {
+		if c.Phase == topology.Bound {
+			served[servedPod{c.PodUID, c.Family()}] = true
+		}
+	}
+	for at, e := range d.elastic {
+		served[servedPod{e.UID, eni.FamilyOf(at)}] = true
+	}
+	for at, c := range d.creating {
+		if p, is := d.pods[Name{c.Namespace, c.Pod}]; is {
+			served[servedPod{p.UID, eni.FamilyOf(at)}] = true
+		}
+	}
+	return served
+}
+
+// chooseFor chooses an address of a family for a pod.
+func (d *decision) chooseFor(pod Pod, node Node, family eni.Family, cluster *topology.Cluster) {
+	of, is := d.topologies[pod.Topology]
+	if !is {
+		// A claim is served all the same.
+		if _, has := cluster.Claims.Of(pod.Topology, asTopologyPod(pod), family); !has {
+			d.waits[pod.Name] = Waiting{pod, topology.Wait{Cause: topology.TopologyNotReady, Message: fmt.Sprintf("there is no topology %s any more", pod.Topology)}}
+		}
+		return
+	}
+	on := d.nodeFor(node, family)
+	claim, wait := topology.Choose(of, asTopologyPod(pod), on, family, cluster)
+	if wait.Cause == topology.NoSlot {
+		// Its address is chosen when there is an ENI: till then nobody knows which one the cloud takes for that.
+		on.Anywhere = true
+		if would, why := topology.Choose(of, asTopologyPod(pod), on, family, cluster); why.Cause == topology.None {
+			d.makeOn(node, would)
+		}
+	}
+	if wait.Cause != topology.None {
+		if wait.Cause != topology.NoSlot || d.of(node.Name).Make.Subnet == "" { // one that is being made is no news
+			d.waits[pod.Name] = Waiting{pod, wait}
+		}
+		d.wakeAt(wait.Until)
+		return
+	}
+	if _, has := d.claims[claim.Addr]; has || len(d.steps.Creates) >= mostCreates && of.Strategy != topology.Elastic {
+		return
+	}
+	cluster.Taken[claim.Addr] = true
+	if of.Strategy == topology.Elastic {
+		r := order.Reserved{Addr: claim.Addr, Topology: of.Name, Namespace: pod.Namespace, Pod: pod.Name.Name, UID: pod.UID}
+		d.elastic[claim.Addr] = kept{node.Name, r}
+		d.bringElastic(d.elastic[claim.Addr])
+		return
+	}
+	d.steps.Creates = append(d.steps.Creates, claim)
+	d.room[placeOn(node, claim.Subnet, family, d.room)]++
+}
+
+// placeOn returns the place on a node that an address of a subnet will take.
+func placeOn(n Node, subnet string, f eni.Family, taken map[place]int) place {
+	for _, e := range n.ENIs {
+		if at := (place{e.ID, f}); e.Subnet == subnet && e.Room[f] > taken[at] {
+			return at
+		}
+	}
+	return place{}
+}
+
+func asTopologyPod(p Pod) topology.Pod {
+	return topology.Pod{Namespace: p.Namespace, Name: p.Name.Name, UID: p.UID, StatefulSet: p.StatefulSet}
+}
+
+// cluster returns all that Choose goes by.
+func (d *decision) cluster() *topology.Cluster {
+	all := &topology.Cluster{Topologies: d.list(), Subnets: d.subnets, Families: d.families, Taken: map[netip.Addr]bool{}, Freed: d.freed}
+	for _, c := range d.claims {
+		all.Claims.Put(c.Claim)
+	}
+	for at := range d.where {
+		all.Taken[at] = true
+	}
+	for at := range d.elastic {
+		all.Taken[at] = true
+	}
+	for at := range d.unread {
+		all.Taken[at] = true
+	}
+	for at := range d.creating {
+		all.Taken[at] = true
+	}
+	for at, said := range d.refused {
+		if d.now.Before(said.Add(topology.ConflictRetry)) {
+			all.Taken[at] = true
+		}
+	}
+	for _, n := range d.nodes {
+		for _, e := range n.ENIs {
+			all.Blocks = append(all.Blocks, e.Blocks...)
+			for _, at := range e.Primaries {
+				all.Taken[at] = true
+			}
+		}
+		for _, r := range n.Reserved {
+			all.Taken[r.Addr] = true
+		}
+		for at := range n.Open {
+			all.Taken[at] = true
+		}
+	}
+	return all
+}

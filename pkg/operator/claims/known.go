@@ -1,0 +1,255 @@
+package claims
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/order"
+	"github.com/enipool/enipool/pkg/topology"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Known is all that a leader knows of topologies and of the addresses of their pods.
+type Known struct {
+	families   []eni.Family
+	settle     time.Duration
+	pods       map[Name]Pod
+	lists      int // complete lists of pods
+	claims     map[netip.Addr]held
+	unread     map[netip.Addr]bool // claims that this release can't read: nobody gets the address
+	ended      map[types.UID]bool  // claims' objects that are gone: the watch may still tell of them
+	topologies map[string]topology.Topology
+	subnets    []topology.Subnet
+	complete   bool
+
+	nodes map[string]Node
+	where map[netip.Addr][]string // nodes that have an address
+	memory
+}
+
+// memory is what a leader remembers. The next one finds it out again, or waits once more.
+type memory struct {
+	elastic  map[netip.Addr]kept
+	freed    map[netip.Addr]time.Time // when pods had ended that had an address
+	asked    map[netip.Addr]time.Time // since when a node's status says that an address goes
+	refused  map[netip.Addr]time.Time // when the cloud has last said that somebody else has it
+	wanted   map[netip.Addr]time.Time // since when an address is to be taken without the agent's word
+	read     map[Name]time.Time       // when the last read of a pod began that has ended
+	creating map[netip.Addr]topology.Claim
+	sets     sets
+}
+
+// held is a claim with its object.
+type held struct {
+	topology.Claim
+	object *crd.AddressClaim
+}
+
+// kept is an address of an Elastic topology, and whose it is.
+type kept struct {
+	node string
+	order.Reserved
+}
+
+// sets are the StatefulSets, by the last lists of them.
+type sets struct {
+	last  map[Name]bool
+	lacks map[Name]time.Time // those that the last lists lack, since the first of them
+	at    time.Time
+}
+
+// New returns a Known that knows nothing. settle is for how long what a list lacks may have been missed.
+func New(families []eni.Family, settle time.Duration) *Known {
+	return &Known{families: families, settle: settle, pods: map[Name]Pod{}, claims: map[netip.Addr]held{}, unread: map[netip.Addr]bool{}, ended: map[types.UID]bool{},
+		topologies: map[string]topology.Topology{}, nodes: map[string]Node{}, where: map[netip.Addr][]string{},
+		memory: memory{elastic: map[netip.Addr]kept{}, freed: map[netip.Addr]time.Time{}, asked: map[netip.Addr]time.Time{}, refused: map[netip.Addr]time.Time{},
+			wanted: map[netip.Addr]time.Time{}, read: map[Name]time.Time{}, creating: map[netip.Addr]topology.Claim{}, sets: sets{lacks: map[Name]time.Time{}}}}
+}
+
+// Take takes in a change. With an error the object counts as little as it can.
+func (k *Known) Take(e Event) error {
+	switch {
+	case e.Pod != nil:
+		if was, is := k.pods[e.Pod.Name]; !e.Deleted {
+			k.pods[e.Pod.Name] = *e.Pod
+		} else if is && was.UID == e.Pod.UID {
+			delete(k.pods, e.Pod.Name)
+		}
+	case e.Pods != nil:
+		clear(k.pods)
+		for _, p := range *e.Pods {
+			k.pods[p.Name] = p
+		}
+		k.lists++
+	case e.Topology != nil && e.Deleted:
+		delete(k.topologies, e.Topology.Name)
+	case e.Topology != nil:
+		t, err := e.Topology.Read()
+		k.topologies[t.Name] = t
+		return err
+	case e.Claim != nil:
+		return k.takeClaim(e.Claim, e.Deleted)
+	}
+	k.complete = k.complete || e.Complete
+	return nil
+}
+
+// takeClaim takes in a claim. What the watch tells may be older than what a write has answered.
+func (k *Known) takeClaim(c *crd.AddressClaim, deleted bool) error {
+	at, err := netip.ParseAddr(c.Spec.Address)
+	if err != nil {
+		return fmt.Errorf("AddressClaim %s: %w", c.Name, err)
+	}
+	was, is := k.claims[at]
+	switch {
+	case k.ended[c.UID]:
+		return nil
+	case deleted:
+		k.ended[c.UID] = true
+		delete(k.unread, at)
+		if is && was.object.UID == c.UID {
+			delete(k.claims, at)
+			delete(k.asked, at)
+		}
+		return nil
+	case is && was.object.UID == c.UID && !isNewer(c, was.object):
+		return nil
+	}
+	claim, err := c.Read()
+	if err != nil {
+		k.unread[at] = true
+		delete(k.claims, at)
+		return err
+	}
+	delete(k.unread, at)
+	k.claims[at] = held{claim, c}
+	return nil
+}
+
+// isNewer compares resourceVersions, which are ordered.
+func isNewer(a, b *crd.AddressClaim) bool {
+	x, y := a.ResourceVersion, b.ResourceVersion
+	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)) > 0
+}
+
+// Object returns a claim's object, nil if there is none.
+func (k *Known) Object(at netip.Addr) *crd.AddressClaim { return k.claims[at].object }
+
+// TopologyIn returns the first topology that names a subnet, a word for none.
+func (k *Known) TopologyIn(subnet string) string {
+	first := ""
+	for name, t := range k.topologies {
+		if slices.ContainsFunc(t.Sources, func(from topology.Source) bool { return from.Subnet == subnet }) && (first == "" || name < first) {
+			first = name
+		}
+	}
+	return cmp.Or(first, "none")
+}
+
+// SetSubnets replaces the subnets.
+func (k *Known) SetSubnets(list []topology.Subnet) { k.subnets = list }
+
+// SetNode replaces what is known of a node, and tells whether that changes anything.
+func (k *Known) SetNode(n Node) bool {
+	if was, is := k.nodes[n.Name]; is && reflect.DeepEqual(was, n) {
+		return false
+	}
+	k.DropNode(n.Name)
+	k.nodes[n.Name] = n
+	for _, e := range n.ENIs {
+		for _, a := range e.Addresses {
+			k.where[a] = append(k.where[a], n.Name)
+		}
+	}
+	return true
+}
+
+// SetOpen replaces what calls of a node are about that have not ended.
+func (k *Known) SetOpen(name string, open map[netip.Addr]bool) bool {
+	n, is := k.nodes[name]
+	if n.Open = open; is {
+		k.nodes[name] = n
+	}
+	return is
+}
+
+// DropNode forgets a node.
+func (k *Known) DropNode(name string) {
+	for _, e := range k.nodes[name].ENIs {
+		for _, a := range e.Addresses {
+			if k.where[a] = slices.DeleteFunc(k.where[a], func(of string) bool { return of == name }); len(k.where[a]) == 0 {
+				delete(k.where, a)
+			}
+		}
+	}
+	delete(k.nodes, name)
+}
+
+// NoteRefused takes in that the cloud says that an ENI which nobody here manages has an address.
+func (k *Known) NoteRefused(at netip.Addr, now time.Time) { k.refused[at] = now }
+
+// NoteCreating takes in that the object of a claim is being made, or that this has ended.
+func (k *Known) NoteCreating(c topology.Claim, under bool) {
+	if k.creating[c.Addr] = c; !under {
+		delete(k.creating, c.Addr)
+	}
+}
+
+// NoteRead takes in what a read of a pod that began then has brought, nil for none, and returns whether that is what is known of it.
+func (k *Known) NoteRead(of Name, p *Pod, began time.Time) bool {
+	is, known := k.pods[of]
+	if known != (p != nil) || p != nil && *p != is {
+		return false
+	}
+	k.read[of] = began
+	return true
+}
+
+// TakeSets takes in a complete list of the StatefulSets. What two of them lack, some time apart, is absent.
+func (k *Known) TakeSets(list []Name, began time.Time) {
+	k.sets.last, k.sets.at = map[Name]bool{}, began
+	for _, n := range list {
+		k.sets.last[n] = true
+		delete(k.sets.lacks, n)
+	}
+	for _, c := range k.claims {
+		of := Name{c.Namespace, c.StatefulSet.Name}
+		if _, before := k.sets.lacks[of]; c.Keep == topology.Fixed && !k.sets.last[of] && !before {
+			k.sets.lacks[of] = began
+		}
+	}
+}
+
+// setFacts says whether a claim's StatefulSet is there.
+func (k *Known) setFacts(c topology.Claim) topology.Presence {
+	of := Name{c.Namespace, c.StatefulSet.Name}
+	since, lacks := k.sets.lacks[of]
+	switch {
+	case k.sets.last[of]:
+		return topology.Present
+	case lacks && k.sets.at.Sub(since) >= k.settle:
+		return topology.Absent
+	}
+	return topology.Unknown
+}
+
+// IsKept tells whether a claim says when an address goes back. Before all claims are known one may.
+func (k *Known) IsKept(at netip.Addr) bool {
+	_, is := k.claims[at]
+	return is || k.unread[at] || !k.complete
+}
+
+// Claimed returns for whom an address is kept that a describe shows on a node for which nobody has ordered it, false if it is for all.
+func (k *Known) Claimed(at netip.Addr) (order.Reserved, bool) {
+	c, is := k.claims[at]
+	if !is {
+		c.Claim, is = k.creating[at]
+	}
+	return order.Reserved{Addr: at, Topology: c.Topology}, is || k.unread[at]
+}

@@ -1,0 +1,158 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/operator"
+	"github.com/enipool/enipool/pkg/operator/claims"
+)
+
+// Claims implements operator.ClaimObjects with a real API server.
+type Claims struct{ *Topologies }
+
+// WatchClaims implements operator.ClaimObjects.
+func (o Claims) WatchClaims(ctx context.Context, tell func(claims.Event)) {
+	pods := make(chan struct{})
+	go func() {
+		defer close(pods)
+		repeat(ctx, o.log, "pods of topologies can't be watched; it is tried again", func() error { return o.watchOwned(ctx, tell) })
+	}()
+	repeat(ctx, o.log, "claims can't be watched; it is tried again", func() error { return o.watchBoth(ctx, tell) })
+	<-pods
+}
+
+// watchBoth watches claims and topologies until ctx ends, or returns why it can't begin.
+func (o Claims) watchBoth(ctx context.Context, tell func(claims.Event)) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	failed := func(ctx context.Context, r *toolscache.Reflector, err error) {
+		toolscache.DefaultWatchErrorHandler(ctx, r, explainTopologies(err))
+	}
+	watched, err := cache.New(o.config, cache.Options{Scheme: o.client.Scheme(), DefaultTransform: cache.TransformStripManagedFields(), DefaultWatchErrorHandler: failed})
+	if err != nil {
+		return err
+	}
+	on := toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { tellClaim(tell, o, false) },
+		UpdateFunc: func(_, o any) { tellClaim(tell, o, false) },
+		DeleteFunc: func(o any) { tellClaim(tell, o, true) },
+	}
+	var all []toolscache.InformerSynced
+	for _, kind := range []client.Object{&crd.AddressClaim{}, &crd.PodSubnetTopology{}} {
+		informer, err := watched.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return err
+		}
+		begun, err := informer.AddEventHandler(on)
+		if err != nil {
+			return err
+		}
+		all = append(all, begun.HasSynced)
+	}
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		if toolscache.WaitForCacheSync(ctx.Done(), all...) {
+			tell(claims.Event{Complete: true})
+		}
+	}()
+	err = watched.Start(ctx)
+	stop()
+	<-told
+	return err
+}
+
+// tellClaim tells of a change as the informer has it.
+func tellClaim(tell func(claims.Event), of any, deleted bool) {
+	if last, is := of.(toolscache.DeletedFinalStateUnknown); is {
+		of = last.Obj
+	}
+	switch of := of.(type) {
+	case *crd.AddressClaim:
+		tell(claims.Event{Claim: of, Deleted: deleted})
+	case *crd.PodSubnetTopology:
+		tell(claims.Event{Topology: of, Deleted: deleted})
+	}
+}
+
+// ReadSets implements operator.ClaimObjects.
+func (o Claims) ReadSets(ctx context.Context) (names []claims.Name, err error) {
+	for next := ""; ; {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("StatefulSetList"))
+		err := o.client.List(ctx, list, client.Limit(page), client.Continue(next))
+		if apierrors.IsResourceExpired(err) && next != "" { // the state that the pages are of is forgotten
+			names, next = nil, ""
+			continue
+		}
+		if err != nil {
+			return nil, explainClaims(err)
+		}
+		for i := range list.Items {
+			names = append(names, claims.Name{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name})
+		}
+		if next = list.Continue; next == "" {
+			return names, nil
+		}
+	}
+}
+
+// CreateClaim implements operator.ClaimObjects.
+func (o Claims) CreateClaim(ctx context.Context, c *crd.AddressClaim) (*crd.AddressClaim, error) {
+	c = c.DeepCopy() // the answer is decoded into it
+	if err := o.client.Create(ctx, c); err != nil {
+		return nil, explainClaims(err)
+	}
+	return c, nil
+}
+
+// ReadClaim implements operator.ClaimObjects.
+func (o Claims) ReadClaim(ctx context.Context, name string) (*crd.AddressClaim, error) {
+	c := &crd.AddressClaim{}
+	if err := o.client.Get(ctx, client.ObjectKey{Name: name}, c); err != nil {
+		return nil, explainClaims(err)
+	}
+	return c, nil
+}
+
+// WriteClaim implements operator.ClaimObjects.
+func (o Claims) WriteClaim(ctx context.Context, c *crd.AddressClaim) (*crd.AddressClaim, error) {
+	c = c.DeepCopy()
+	if err := o.client.Status().Update(ctx, c); err != nil {
+		return nil, explainClaims(err)
+	}
+	return c, nil
+}
+
+// DeleteClaim implements operator.ClaimObjects.
+func (o Claims) DeleteClaim(ctx context.Context, c *crd.AddressClaim) error {
+	return explainClaims(o.client.Delete(ctx, c.DeepCopy(), client.Preconditions{UID: &c.UID}))
+}
+
+// DropClaim implements operator.ClaimObjects.
+func (o Claims) DropClaim(ctx context.Context, c *crd.AddressClaim) error {
+	next := c.DeepCopy()
+	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == claims.Finalizer })
+	return explainClaims(o.client.Patch(ctx, next, client.MergeFromWithOptions(c, client.MergeFromWithOptimisticLock{})))
+}
+
+// explainClaims tells errors apart as operator.Objects promises, and says what people can do.
+func explainClaims(err error) error {
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("%w: %w", operator.ErrConflict, err)
+	case apierrors.IsNotFound(err) && isObject(err):
+		return fmt.Errorf("%w: %w", operator.ErrGone, err)
+	}
+	return explainTopologies(err)
+}

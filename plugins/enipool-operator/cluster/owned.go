@@ -1,0 +1,116 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/enipool/enipool/pkg/operator/claims"
+	"github.com/enipool/enipool/pkg/operator/classify"
+	"github.com/enipool/enipool/pkg/topology"
+)
+
+// ofTopologies selects the pods that belong to a topology.
+var ofTopologies = client.HasLabels{classify.Gate}
+
+// watchOwned lists the pods of topologies, twice, and tells of their changes until the watch ends. What one list lacks may have been missed.
+func (o Claims) watchOwned(ctx context.Context, tell func(claims.Event)) error {
+	var version string
+	for range 2 {
+		all, at, err := o.listOwned(ctx)
+		if err != nil {
+			return err
+		}
+		tell(claims.Event{Pods: &all})
+		version = at
+	}
+	for ctx.Err() == nil {
+		began := time.Now()
+		var err error
+		version, err = o.followOwned(ctx, version, tell)
+		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+			return nil // what was missed a list tells
+		}
+		if err != nil || time.Since(began) < again { // a server that ends each at once is asked no faster than one that is away
+			return explainTopologies(err)
+		}
+	}
+	return nil
+}
+
+// listOwned returns the pods of topologies, and the version of the list. It keeps one page at a time.
+func (o Claims) listOwned(ctx context.Context) (all []claims.Pod, version string, err error) {
+	for next := ""; ; {
+		var list corev1.PodList
+		err := o.client.List(ctx, &list, ofTopologies, client.Limit(page), client.Continue(next))
+		if apierrors.IsResourceExpired(err) && next != "" { // the state that the pages are of is forgotten
+			all, next = nil, ""
+			continue
+		}
+		if err != nil {
+			return nil, "", explainTopologies(err)
+		}
+		for i := range list.Items {
+			all = append(all, podOf(&list.Items[i]))
+		}
+		if next = list.Continue; next == "" {
+			return all, list.ResourceVersion, nil
+		}
+	}
+}
+
+// followOwned tells of changes from a version on until the watch ends, and returns from where on to watch next.
+func (o Claims) followOwned(ctx context.Context, version string, tell func(claims.Event)) (string, error) {
+	lasts := int64(longestWatch / time.Second)
+	w, err := o.client.Watch(ctx, &corev1.PodList{}, ofTopologies,
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &lasts}})
+	if err != nil {
+		return version, err
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		p, is := e.Object.(*corev1.Pod)
+		if e.Type == watch.Error {
+			return version, apierrors.FromObject(e.Object)
+		}
+		if !is {
+			continue
+		}
+		version = p.ResourceVersion
+		if e.Type != watch.Bookmark { // which only says how far the watch has come
+			owned := podOf(p)
+			tell(claims.Event{Pod: &owned, Deleted: e.Type == watch.Deleted})
+		}
+	}
+	return version, nil
+}
+
+// ReadPod implements operator.ClaimObjects. A list of one needs no right besides those of the watch.
+func (o Claims) ReadPod(ctx context.Context, of claims.Name) (*claims.Pod, error) {
+	var list corev1.PodList
+	if err := o.client.List(ctx, &list, client.InNamespace(of.Namespace), client.MatchingFields{"metadata.name": of.Name}); err != nil {
+		return nil, explainTopologies(err)
+	}
+	for i := range list.Items {
+		if p := podOf(&list.Items[i]); p.Topology != "" {
+			return &p, nil
+		}
+	}
+	return nil, nil
+}
+
+// podOf returns a pod as much as claims go by it.
+func podOf(p *corev1.Pod) claims.Pod {
+	is := claims.Pod{Name: claims.Name{Namespace: p.Namespace, Name: p.Name}, UID: string(p.UID), Node: p.Spec.NodeName, Topology: p.Labels[classify.Gate],
+		Ended: p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed}
+	if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == "StatefulSet" && strings.HasPrefix(owner.APIVersion, "apps/") {
+		is.StatefulSet = topology.Workload{Name: owner.Name, UID: string(owner.UID)}
+	}
+	return is
+}
