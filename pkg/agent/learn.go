@@ -71,7 +71,7 @@ func (a *Agent) endDeletions(cached *ipam.State) {
 // was found: then it is not done again. Nobody but the agent changes which lines
 // there are, and who does it by hand is found out with the next describe.
 func (a *Agent) agreed(cached *ipam.State) bool {
-	return a.view.agrees && a.isCompared(cached) && sameSettings(cached.Settings, a.settings())
+	return a.view.agrees && a.isCompared(cached) && sameSettings(cached.Settings, a.settingsFor(cached))
 }
 
 // linksFor returns the node's links where an ENI of the cloud is not in the cache.
@@ -130,7 +130,7 @@ func brief(addrs []netip.Addr) string {
 // growCache takes what the cloud has and the cache has not into kernel, then cache, and returns whether it
 // took any.
 func (a *Agent) growCache(ctx context.Context, cached *ipam.State, f facts, now time.Duration) (bool, error) {
-	settings := !sameSettings(cached.Settings, a.settings())
+	settings := !sameSettings(cached.Settings, a.settingsFor(cached))
 	a.endAdoptions(f, cached, now)
 	if len(f.enis) == 0 && len(f.addrs) == 0 && !settings {
 		a.backoffs.clear(of(adopts)) // what could not be taken in is gone
@@ -215,7 +215,7 @@ func (a *Agent) enlargeCache(ctx context.Context, f facts, now time.Duration) (r
 	owners := o.Owners(&fresh)
 	var held []netip.Addr
 	add := func(s *ipam.State) (*ipam.State, error) {
-		s.Settings = a.settings()
+		s.Settings = a.settingsFor(s)
 		for _, id := range f.replace {
 			if err := s.DropLost(id); err != nil {
 				return nil, err
@@ -323,7 +323,16 @@ func (a *Agent) settings() ipam.Settings {
 	return s
 }
 
+// settingsFor returns the settings that the cache is to have. Which namespaces are gated no key of the
+// configuration says: what is there stays.
+func (a *Agent) settingsFor(cached *ipam.State) ipam.Settings {
+	s := a.settings()
+	s.Gated = cached.Settings.Gated
+	return s
+}
+
 func sameSettings(x, y ipam.Settings) bool {
 	return x.Routing == y.Routing && x.Firewall == y.Firewall && x.SNAT == y.SNAT && x.MarkMask == y.MarkMask && x.PodsInMain == y.PodsInMain &&
-		x.V4Block == y.V4Block && x.V6Block == y.V6Block && x.CoolDown == y.CoolDown && slices.Equal(x.VPC, y.VPC) && slices.Equal(x.Families, y.Families)
+		x.V4Block == y.V4Block && x.V6Block == y.V6Block && x.CoolDown == y.CoolDown && slices.Equal(x.VPC, y.VPC) && slices.Equal(x.Families, y.Families) &&
+		slices.Equal(x.Gated, y.Gated)
 }

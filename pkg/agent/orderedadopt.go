@@ -34,7 +34,7 @@ func (o *ordered) follow(ctx context.Context, cached *ipam.State, now time.Durat
 	if err != nil {
 		return cached, err
 	}
-	settings := !sameSettings(cached.Settings, o.settings())
+	settings := !sameSettings(cached.Settings, o.settingsFor(cached))
 	grows := settings || len(c.ENIs)+len(c.Add)+len(c.Found)+len(c.Unreserve) > 0
 	if !grows {
 		o.backoffs.clear(of(adopts))
@@ -131,7 +131,7 @@ func (o *ordered) adopt(ctx context.Context, a adopting, now time.Duration) erro
 	var refused error
 	apply := func(s *ipam.State) (*ipam.State, error) {
 		if a.settings {
-			s.Settings = o.settings()
+			s.Settings = o.settingsFor(s)
 		}
 		refused = a.changes.Apply(s, a.node, now)
 		if a.grows {

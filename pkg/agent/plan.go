@@ -111,7 +111,7 @@ func present(cached *ipam.State, s pool.Snapshot) []int {
 		case at < 0:
 		case line.State == eni.Releasing || line.Lost:
 			there[at] = -len(cached.Addresses)
-		case line.State == eni.Held:
+		case line.State == eni.Held || line.State == eni.Reserved:
 		default:
 			there[at]++
 		}

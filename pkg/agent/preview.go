@@ -10,7 +10,7 @@ import (
 // previewSettings returns the cache as it is with the settings of the configuration, and a
 // line for each that changes: the next tick takes them over before all else.
 func (a *Agent) previewSettings(cached *ipam.State) (*ipam.State, []string) {
-	want := a.settings()
+	want := a.settingsFor(cached)
 	if sameSettings(cached.Settings, want) {
 		return cached, nil
 	}
@@ -29,6 +29,7 @@ func settingChanges(have, want ipam.Settings) (lines []string) {
 		{"firewall", have.Firewall.String(), want.Firewall.String()},
 		{"markMask", fmt.Sprintf("%#08x", have.MarkMask), fmt.Sprintf("%#08x", want.MarkMask)},
 		{"coolDown", have.CoolDown.String(), want.CoolDown.String()},
+		{"gated namespaces", fmt.Sprintf("%q", have.Gated), fmt.Sprintf("%q", want.Gated)},
 		{"prefixes", fmt.Sprint(have.V4Block, " ", have.V6Block), fmt.Sprint(want.V4Block, " ", want.V6Block)},
 	} {
 		if s.is != s.will {

@@ -1,115 +1,83 @@
 package agent
 
 import (
+	"fmt"
+	"net/netip"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/enipool/enipool/pkg/cloud/sim"
+	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// reservedWorld is a node whose addresses come in blocks, in a subnet that shows so many
-// addresses beside those that it may have reserved for blocks.
-func reservedWorld(t *testing.T, shows, perENI int) (*world, *testNode) {
-	return one(t, slashes28(perENI), func(n *testNode) {
-		inCluster(n)
-		n.shows = &shows
-	})
-}
-
-// A subnet all of which is reserved for prefixes shows nothing.
-func TestANodeGrowsByBlocksThatItsSubnetDoesNotShow(t *testing.T) {
+// What is kept for pods is there after all that an agent does: growing, draining, a restart. It neither serves other
+// pods nor counts as if it could, and the gated namespaces stay as they were written.
+func TestWhatIsReservedStaysWhateverTheAgentDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, n := reservedWorld(t, 0, 6)
-		defer n.stop()
-		n.crowd(50)
-		sleep(20 * time.Second)
-		if left := n.retry(); left > 0 || n.total()%16 != 0 {
-			t.Errorf("%d of 50 pods wait, with %d addresses", left, n.total())
+		w, n := one(t, eni.Limits{ENIs: 4, V4: 17, V6: 17}, nil)
+		n.addAndRetry(20) // the second ENI is there now
+		if left := n.retry(); left != 0 {
+			t.Fatalf("%d pods wait", left)
 		}
-		if calls := w.calls(); calls["CreateInterface"] > 0 {
-			t.Errorf("an ENI was tried without a primary address to be had: %v", calls)
+		kept := map[netip.Addr]eni.Reservation{}
+		n.mu.Lock()
+		for i, line := range slices.Backward(n.cached.Addresses) {
+			if _, free := n.cached.FreeSince(&line, w.now()+n.phase); free && len(kept) < 3 {
+				kept[line.Addr] = eni.Reservation{Topology: "db", Namespace: "db", Pod: fmt.Sprint("db-", i)}
+			}
+		}
+		next := n.cached.Clone()
+		next.Settings.Gated = []string{"db"}
+		if got := next.Reserve(kept, w.now()+n.phase); len(got) != 3 {
+			t.Fatalf("reserved %v of %v", got, kept)
+		}
+		n.cached = next
+		n.mu.Unlock()
+		check := func(when string) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			have := map[netip.Addr]eni.Reservation{}
+			for _, line := range n.cached.Addresses {
+				if line.State == eni.Reserved {
+					have[line.Addr] = *line.Reservation
+				}
+			}
+			if fmt.Sprint(have) != fmt.Sprint(kept) || !slices.Equal(n.cached.Settings.Gated, []string{"db"}) {
+				t.Errorf("%s: reserved are %v, want %v; gated %v", when, have, kept, n.cached.Settings.Gated)
+			}
+			if n.told.Addresses.Reserved != 3 {
+				t.Errorf("%s: the status tells %+v", when, n.told.Addresses)
+			}
+		}
+		wait := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+		wait(time.Minute)
+		check("after a minute")
+		n.addAndRetry(15)
+		if left := n.retry(); left != 0 {
+			t.Errorf("%d pods wait: what is reserved is taken for what they can have", left)
+		}
+		check("after more pods")
+		n.kill()
+		n.start(-1, false)
+		defer n.stop()
+		wait(time.Minute)
+		check("after a restart")
+		for _, k := range n.keys() {
+			n.del(k)
+		}
+		wait(30 * time.Minute)
+		check("after all pods have gone")
+		if nics := n.attached(); len(nics) < 2 {
+			t.Errorf("%d ENIs: one with what is reserved was given back", len(nics))
 		}
 		if err := w.check(); err != nil {
 			t.Error(err)
 		}
-	})
-}
-
-// The few that are not reserved are for primary addresses: a new ENI is made, and of
-// blocks alone, where single addresses would take the places of those.
-func TestANewENIBeginsWithBlocksThatItsSubnetDoesNotShow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, n := reservedWorld(t, 5, 2)
-		defer n.stop()
-		n.crowd(50)
-		sleep(2 * time.Minute)
-		if left := n.retry(); left > 0 {
-			t.Errorf("%d of 50 pods wait, with %d addresses", left, n.total())
+		var none ipam.Count
+		if c := n.countStates(); c == none || c.Reserved != 3 {
+			t.Errorf("%+v", c)
 		}
-		for _, nic := range w.account.Snapshot().Nodes["n1"] {
-			if len(nic.Addresses)%16 != 0 {
-				t.Errorf("%s has %d addresses, some of them single ones", nic.ID, len(nic.Addresses))
-			}
-		}
-	})
-}
-
-// What really has none is asked once a back-off: 10 s at most at first, 5 min later, half of that on average.
-func TestASubnetThatMayHideBlocksAndHasNoneIsNotHammered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, n := reservedWorld(t, 0, 6)
-		defer n.stop()
-		sleep(time.Minute)
-		if err := w.account.SetUnmanaged("subnet-a", 10_000); err != nil {
-			t.Fatal(err)
-		}
-		n.crowd(47)
-		before := w.calls()["AssignAddresses"]
-		for range 60 {
-			sleep(time.Minute)
-			n.retry()
-		}
-		calls := w.calls()
-		if tries := calls["AssignAddresses"] - before; tries < 5 || tries > 40 || calls["CreateInterface"] > 0 {
-			t.Errorf("in an hour %d tries of an empty subnet, and %d new ENIs", tries, calls["CreateInterface"])
-		}
-		if err := w.account.SetUnmanaged("subnet-a", 0); err != nil {
-			t.Fatal(err)
-		}
-		sleep(7 * time.Minute)
-		if left := n.retry(); left > 0 {
-			t.Errorf("7 minutes after there is room %d of 47 pods wait", left)
-		}
-		// And it keeps spare ones again, though the subnet never shows any.
-		sleep(20 * time.Minute)
-		if n.total() != 64 {
-			t.Errorf("%d addresses for 47 pods, want 64", n.total())
-		}
-	})
-}
-
-// A subnet that shows room for a new ENI with blocks is surer than one that may hide it.
-func TestANewENIComesWhereTheSubnetShowsRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, sim.Options{}, subnet("subnet-a", "10.0.2.0/24"), subnet("subnet-b", "10.0.3.0/24"))
-		n := w.addNode(testConfig("n1"), sim.NodeSpec{Limits: slashes28(2), Subnet: "subnet-a"})
-		inCluster(n)
-		few := 5
-		n.shows, n.showsOf = &few, "subnet-a"
-		must(t, w.account.SetUnmanaged("subnet-b", 251-20))
-		n.start(-1, false)
-		sleep(30 * time.Second)
-		n.crowd(45)
-		sleep(2 * time.Minute)
-		if left := n.retry(); left > 0 {
-			t.Errorf("%d of 45 pods wait", left)
-		}
-		for _, nic := range w.account.Snapshot().Nodes["n1"][1:] {
-			if nic.Subnet != "subnet-b" {
-				t.Errorf("an ENI was made in %s", nic.Subnet)
-			}
-		}
-		n.stop()
 	})
 }

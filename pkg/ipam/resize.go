@@ -13,7 +13,7 @@ import (
 func (s *State) Clone() *State {
 	c := *s
 	c.Settings.VPC = slices.Clone(s.Settings.VPC)
-	c.Settings.Families = slices.Clone(s.Settings.Families)
+	c.Settings.Families, c.Settings.Gated = slices.Clone(s.Settings.Families), slices.Clone(s.Settings.Gated)
 	c.ENIs, c.Addresses = slices.Clone(s.ENIs), slices.Clone(s.Addresses)
 	c.Damaged, c.touched = slices.Clone(s.Damaged), nil
 	return &c
