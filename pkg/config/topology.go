@@ -19,12 +19,16 @@ func (p *Plugin) setTopology(top fields) error {
 	if !bytes.Contains(value, []byte(TopologyAnnotation)) { // hardly any pod has one, and some have long annotations
 		return nil
 	}
-	var runtime struct {
-		Annotations map[string]string `json:"io.kubernetes.cri.pod-annotations"`
+	var runtime, annotations fields
+	err := json.Unmarshal(value, &runtime)
+	if given := runtime.get(AnnotationsCapability); err == nil && given != nil {
+		err = json.Unmarshal(given, &annotations)
 	}
-	if json.Unmarshal(value, &runtime) != nil {
+	if err == nil {
+		p.Topology, err = annotations.text(TopologyAnnotation)
+	}
+	if err != nil {
 		return &KeyError{Key: "runtimeConfig." + AnnotationsCapability, Value: string(value), Want: "an object of strings"}
 	}
-	p.Topology = runtime.Annotations[TopologyAnnotation]
 	return nil
 }
