@@ -120,12 +120,16 @@ type Address struct {
 	// nobody knows any more.
 	HeldBy string
 	// Reservation is whose a Reserved address is. A used address with one is claimed: with the end of
-	// its pod it is Reserved again, never anybody's. Never changed in place.
+	// its pod it is Reserved again, never anybody's. A Releasing one with it was kept until it was withdrawn. Never changed in place.
 	Reservation *Reservation
 }
 
 // IsClaimed tells whether a pod has an address that was kept for it.
 func (a Address) IsClaimed() bool { return a.State == Used && a.Reservation != nil }
+
+// HasMoved tells whether the cloud took away an address that is kept for a pod: the pod's successor has it on another node,
+// and what this node sends there must not end at the pod that still runs here.
+func (a Address) HasMoved() bool { return a.Lost && a.Reservation != nil }
 
 // Family returns the address's family.
 func (a Address) Family() Family { return FamilyOf(a.Addr) }

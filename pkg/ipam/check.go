@@ -115,7 +115,7 @@ func (s *State) checkAddresses() []error {
 			bad(address, "is used but nobody owns it")
 		case address.State == eni.Reserved && address.Reservation == nil:
 			bad(address, "is reserved but it is not said for whom")
-		case address.State != eni.Used && address.State != eni.Reserved && address.Reservation != nil:
+		case address.Reservation != nil && address.State != eni.Used && address.State != eni.Reserved && address.State != eni.Releasing:
 			bad(address, "is %s but noted as reserved for %s", address.State, address.Reservation.PodName())
 		case address.State == eni.Used:
 			c := claim{address.Owner.Key, address.Family()}

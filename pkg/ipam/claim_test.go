@@ -80,8 +80,8 @@ func TestThePodOfAnAddressHasItAgainAtOnceAndAnotherAfterTheCoolDown(t *testing.
 	}
 }
 
-// What the cloud took away is no pod's to wait for.
-func TestALostAddressIsReservedForNobodyAfterItsPod(t *testing.T) {
+// What the cloud took away is no pod's to wait for, and if it comes back nobody else's.
+func TestALostAddressIsWithdrawnAfterItsPod(t *testing.T) {
 	s := nodeState(t, 1, "10.0.0.101 0 free 1\n10.0.0.102 0 free 1")
 	pod := eni.Owner{Key: key("first"), Namespace: "db", Pod: "db-0"}
 	for _, a := range []string{"10.0.0.101", "10.0.0.102"} {
@@ -91,8 +91,12 @@ func TestALostAddressIsReservedForNobodyAfterItsPod(t *testing.T) {
 	s.MarkLost(addrs("10.0.0.101"), sec(1000))
 	claimed(t, s, "second", pod) // it moved, and this is what it has now
 	s.Free(key("first"), sec(1010))
-	if a := s.Addresses[0]; a.State != eni.Releasing || a.Reservation != nil {
+	if a := s.Addresses[0]; a.State != eni.Releasing || a.Reservation == nil {
 		t.Errorf("after its pod it is %s, reserved for %v", a.State, a.Reservation)
+	}
+	s.CancelRelease(addrs("10.0.0.101"), sec(1011))
+	if a := s.Addresses[0]; a.State != eni.Reserved {
+		t.Errorf("it is %s when it is not released after all", a.State)
 	}
 	if err := s.Check(); err != nil {
 		t.Error(err)

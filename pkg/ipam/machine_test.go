@@ -44,7 +44,7 @@ func TestNoRowOfMovesBreaksTheState(t *testing.T) {
 			"hold":       m.hold,
 			"unhold":     m.unhold,
 			"reserve":    m.reserve,
-			"end":        m.endReservations,
+			"withdraw":   m.withdraw,
 			"claim":      m.claim,
 			"undo claim": m.claimAndUndo,
 			"wait": func(t *rapid.T) {

@@ -45,6 +45,9 @@ func (m *machine) reserve(t *rapid.T) {
 		case nobodys && since <= m.now:
 			m.kept[a], want[a] = keeping{r, max(0, since-m.s.Settings.CoolDown)}, true
 			delete(m.free, a)
+		case nobodys: // it cools
+			m.kept[a], want[a] = keeping{eni.Reservation{Topology: r.Topology}, since - m.s.Settings.CoolDown}, true
+			delete(m.free, a)
 		case kept && (had.Pod == r.Pod || r.Pod == "" || had.since+m.s.Settings.CoolDown <= m.now):
 			m.kept[a], want[a] = keeping{r, had.since}, true
 		}
@@ -61,18 +64,26 @@ func (m *machine) ownerOf(addr netip.Addr) (eni.Owner, bool) {
 	return eni.Owner{}, false
 }
 
-func (m *machine) endReservations(t *rapid.T) {
+// withdraw takes back what is kept, and then does so no more: between the two it is nobody's, and afterwards kept as before.
+func (m *machine) withdraw(t *rapid.T) {
 	addrs, want := m.some(t), map[netip.Addr]bool{}
 	for _, a := range addrs {
-		if r, kept := m.kept[a]; kept {
+		r, kept := m.kept[a]
+		if _, used := m.owns[a]; kept && !used && r.since+m.s.Settings.CoolDown <= m.now {
 			want[a] = true
-			delete(m.kept, a)
-			if _, used := m.owns[a]; !used {
-				m.free[a] = r.since + m.s.Settings.CoolDown
-			}
+			m.kept[a] = keeping{r.Reservation, m.now}
 		}
 	}
-	m.same(t, "any pod's", want, m.s.EndReservation(addrs))
+	m.same(t, "withdrawn", want, m.s.Withdraw(addrs, m.now))
+	if err := m.s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range m.s.Addresses {
+		if want[a.Addr] && a.State != eni.Releasing {
+			t.Fatalf("%s is %s", a.Addr, a.State)
+		}
+	}
+	m.same(t, "kept again", want, m.s.CancelRelease(addrs, m.now))
 }
 
 func (m *machine) claim(t *rapid.T) { m.doClaim(t) }

@@ -49,7 +49,7 @@ func (s *State) setUsed(nic eni.Interface, at []int, o eni.Owner, now time.Durat
 func (s *State) setState(i int, state eni.State, o *eni.Owner, now time.Duration) {
 	a := &s.Addresses[i]
 	a.State, a.Owner, a.Since, a.Lost, a.HeldBy = state, o, now, false, ""
-	if state != eni.Used && state != eni.Reserved {
+	if state == eni.Free || state == eni.Cooling || state == eni.Held {
 		a.Reservation = nil
 	}
 	s.touched = append(s.touched, i)

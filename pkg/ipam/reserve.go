@@ -12,23 +12,26 @@ import (
 //   - no pod gets an address that is kept for another one, and none gets what is kept for nobody yet;
 //   - the end of a pod makes what it claimed Reserved again: the same pod may have it at once, as its
 //     peers know it. Another pod gets it by Reserve, which keeps to the cool-down;
-//   - it is not released to the cloud, and so its ENI stays.
+//   - it goes back to the cloud by Withdraw alone, and so its ENI stays. It is never any pod's on the way.
 
 // Reserve keeps addresses as wanted says, and returns those that it changed. It leaves out what may not be that
-// yet: what cools after a pod, what is kept for another pod and has not cooled since, and what another pod has.
-// Who asks for it asks again then.
+// yet (CanReserve): who asks for it asks again then. What cools after a pod of before is kept for nobody until it has.
 func (s *State) Reserve(wanted map[netip.Addr]eni.Reservation, now time.Duration) []netip.Addr {
 	var changed []netip.Addr
 	for i := range s.Addresses {
 		a := &s.Addresses[i]
 		r, wants := wanted[a.Addr]
-		if !wants || a.Reservation != nil && *a.Reservation == r || !s.mayReserve(a, r, now) {
+		if !wants || !s.CanReserve(a, r, now) {
 			continue
 		}
-		if since, free := s.FreeSince(a, now); free {
-			// As long ago as if it had cooled since: it may be another pod's at once.
+		since, free := s.FreeSince(a, now)
+		switch {
+		case free: // as long ago as if it had cooled since: it may be another pod's at once
 			s.setState(i, eni.Reserved, nil, max(0, since-s.Settings.CoolDown))
-		} else {
+		case a.State == eni.Cooling:
+			s.setState(i, eni.Reserved, nil, a.Since)
+			r = eni.Reservation{Topology: r.Topology}
+		default:
 			s.touched = append(s.touched, i)
 		}
 		a.Reservation = &r
@@ -37,36 +40,52 @@ func (s *State) Reserve(wanted map[netip.Addr]eni.Reservation, now time.Duration
 	return changed
 }
 
-// mayReserve tells whether the address can be kept as r says at now.
-func (s *State) mayReserve(a *eni.Address, r eni.Reservation, now time.Duration) bool {
-	_, free := s.FreeSince(a, now)
+// CanReserve tells whether Reserve changes the address at now. It does not where it is kept so, where it is kept for another pod
+// and has not cooled since, and where another pod or others have it.
+func (s *State) CanReserve(a *eni.Address, r eni.Reservation, now time.Duration) bool {
+	if a.Reservation != nil && *a.Reservation == r {
+		return false
+	}
 	switch a.State {
+	case eni.Free, eni.Cooling:
+		return true
 	case eni.Used:
 		return !a.Lost && (r.IsNobodys() || r.IsFor(*a.Owner))
 	case eni.Reserved:
 		same := a.Reservation.Namespace == r.Namespace && a.Reservation.Pod == r.Pod
-		return same || r.IsNobodys() || s.Settings.CoolDown == 0 || a.Since+s.Settings.CoolDown <= now
+		return same || r.IsNobodys() || s.hasRested(a, now)
 	}
-	return free
+	return false
 }
 
-// EndReservation makes those of the addresses that are kept for a pod any pod's, and returns them. What is reserved
-// cools on as after its last pod; what is claimed stays its pod's and cools after that.
-func (s *State) EndReservation(addrs []netip.Addr) []netip.Addr {
+// Withdraw makes those of the addresses that are kept for a pod releasing, and returns them. It leaves out what a pod has, and what
+// has not cooled since: who asks for it asks again then (CanWithdraw).
+func (s *State) Withdraw(addrs []netip.Addr, now time.Duration) []netip.Addr {
 	return s.changeEach(addrs, func(i int) bool {
-		a := &s.Addresses[i]
-		if a.Reservation == nil {
-			return false
+		can := s.CanWithdraw(&s.Addresses[i], now)
+		if can {
+			s.setState(i, eni.Releasing, nil, now)
 		}
-		if a.State == eni.Reserved {
-			s.setState(i, eni.Cooling, nil, a.Since)
-			return true
-		}
-		a.Reservation = nil
-		s.touched = append(s.touched, i)
-		return true
+		return can
 	})
 }
 
-// ReservedAddresses returns what is kept for pods that do not have it, in ENI order.
-func (s *State) ReservedAddresses() []eni.Address { return s.inState(eni.Reserved) }
+// CanWithdraw tells whether Withdraw changes the address at now.
+func (s *State) CanWithdraw(a *eni.Address, now time.Duration) bool {
+	return a.State == eni.Reserved && s.hasRested(a, now)
+}
+
+// hasRested tells whether a reserved address has cooled since its last pod.
+func (s *State) hasRested(a *eni.Address, now time.Duration) bool {
+	return s.Settings.CoolDown == 0 || a.Since+s.Settings.CoolDown <= now
+}
+
+// RestedAt is when the first of what is reserved and cools has cooled, 0 for none.
+func (s *State) RestedAt(now time.Duration) (at time.Duration) {
+	for i := range s.Addresses {
+		if a := &s.Addresses[i]; a.State == eni.Reserved && !s.hasRested(a, now) && (at == 0 || a.Since+s.Settings.CoolDown < at) {
+			at = a.Since + s.Settings.CoolDown
+		}
+	}
+	return at
+}

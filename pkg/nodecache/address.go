@@ -91,6 +91,11 @@ func decodeAddress(text []byte, address *eni.Address) (err error) {
 		}
 	case address.State == eni.Reserved:
 		decodeReservation(text, address.Reservation)
+	case address.State == eni.Releasing:
+		if word, _ := shortField(text); len(word) > 0 {
+			address.Reservation = &eni.Reservation{}
+			decodeReservation(text, address.Reservation)
+		}
 	case address.State == eni.Cooling && address.Since == heldSince:
 		decodeHeld(text, address)
 	case address.State == eni.Held: // writers have held addresses as cooling ones: see held.go

@@ -16,7 +16,8 @@ import (
 //	10.0.1.6    1 reserved      1234.567 db - - -
 //	10.0.1.7    1 claimed       1250.000 veth pods 3f... eth0 /run/netns/x 4026532000 db 0b1c-... db-1 db =
 //
-// A reserved one has its topology and the namespace, uid and name of the pod. A claimed one has an owner as a used
+// A reserved one has its topology and the namespace, uid and name of the pod, and so has a releasing one that was
+// reserved: it is no other pod's, should it not go after all. A claimed one has an owner as a used
 // one has, then the topology and whose it is after that. The names identify here, and are never cut. A
 // reader that knows neither state would call such lines damaged and, worse, serve pods that wait for theirs with any
 // address: so a file with one of them is of version 2, and demands a reader of it.
@@ -52,8 +53,11 @@ func versionOf(s *ipam.State) int {
 var errOldHead = errors.New("update node cache: the first reservation in it needs Replace, which writes its head too")
 
 func encodeReservation(address *eni.Address) (string, error) {
-	r := address.Reservation
-	words := []string{encodeStart(address, reservedName, address.Since), escape(r.Topology), escape(r.Namespace), escape(r.UID), escape(r.Pod)}
+	r, kept := address.Reservation, reservedName
+	if address.State == eni.Releasing {
+		kept = eni.Releasing.String()
+	}
+	words := []string{encodeStart(address, kept, address.Since), escape(r.Topology), escape(r.Namespace), escape(r.UID), escape(r.Pod)}
 	if o := address.Owner; o != nil {
 		state := claimedName
 		if address.Lost {
@@ -135,11 +139,11 @@ func mayBeKept(text []byte) (topology string, kept bool) {
 	switch {
 	case err != nil || state == eni.Used && a.Reservation != nil:
 		return "", true
-	case state != eni.Reserved:
+	case state != eni.Reserved && state != eni.Releasing:
 		return "", lost
 	}
 	_, text = shortField(text)
 	var r eni.Reservation
 	decodeReservation(text, &r)
-	return r.Topology, true
+	return r.Topology, state == eni.Reserved || r != eni.Reservation{}
 }

@@ -31,6 +31,7 @@ func kept() *ipam.State {
 		{State: eni.Used, Owner: &first, Reservation: &eni.Reservation{Topology: "db", Namespace: "db", Pod: "db-1", UID: "u-1"}},
 		{State: eni.Used, Owner: &second, Reservation: &eni.Reservation{Topology: "db", Namespace: "db", Pod: "db-2", UID: "u-2"}},
 		{State: eni.Used, Owner: &third, Lost: true, Reservation: &eni.Reservation{Namespace: "db", Pod: "db-1"}},
+		{State: eni.Releasing, Reservation: &eni.Reservation{Topology: "db", Namespace: "db", Pod: "db-4", UID: "u-4"}},
 	} {
 		a.Addr, a.ENI, a.Since = netip.AddrFrom4([4]byte{10, 0, 0, byte(31 + i)}), 1, time.Duration(i)*time.Second
 		s.Addresses = append(s.Addresses, a)
@@ -43,7 +44,10 @@ func TestWhatIsReservedReadsBack(t *testing.T) {
 		r := eni.Reservation{Topology: names(20).Draw(t, "topology"), Namespace: names(20).Draw(t, "namespace"),
 			Pod: names(20).Draw(t, "pod"), UID: rapid.OneOf(names(20), rapid.SampledFrom([]string{"=", "*", "uid="})).Draw(t, "uid")}
 		want := eni.Address{Addr: netip.MustParseAddr("10.0.0.31"), State: eni.Reserved, Since: time.Second, Reservation: &r}
-		if rapid.Bool().Draw(t, "claimed") {
+		switch rapid.IntRange(0, 2).Draw(t, "state") {
+		case 0:
+			want.State = eni.Releasing
+		case 1:
 			o := eni.Owner{Key: key(names(20).Draw(t, "container")), Netns: names(20).Draw(t, "netns"), Namespace: r.Namespace, Pod: r.Pod,
 				UID: rapid.SampledFrom([]string{r.UID, "", "u-1"}).Draw(t, "owner's uid")}
 			want.State, want.Owner, want.Lost = eni.Used, &o, rapid.Bool().Draw(t, "lost")
@@ -190,6 +194,8 @@ func TestWhatADamagedLineMayHaveKeptStaysReserved(t *testing.T) {
 		"reserved":                {6, "10.0.0.31 1 reserved 0.000 db db u-X db-0", "10.0.0.31 1 reserved {Topology:db Namespace: Pod: UID:}"},
 		"claimed":                 {9, "10.0.0.34 1 claimed 3.000 veth pods 3f2X eth0", "10.0.0.34 1 reserved {Topology: Namespace: Pod: UID:}"},
 		"a word that says nobody": {6, "10.0.0.31 1 reseXved 0.000 db db u-0 db-0", "10.0.0.31 1 reserved {Topology: Namespace: Pod: UID:}"},
+		"withdrawn":               {12, "10.0.0.37 1 releasing 6.000 db db u-X db-4", "10.0.0.37 1 reserved {Topology:db Namespace: Pod: UID:}"},
+		"releasing":               {4, "10.0.0.22 1 releasing 2.X00", "10.0.0.22 1 cooling"},
 		"free":                    {2, "10.0.0.13 0 free 1.000 x", "10.0.0.13 0 cooling"},
 	} {
 		file := mustEncode(t, kept())
