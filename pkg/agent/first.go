@@ -50,7 +50,7 @@ func (a *Agent) canWait(ctx context.Context, now time.Duration) bool {
 // settled tells whether the cache has the configuration's settings, and nothing in it is on its way back or
 // was taken away.
 func (a *Agent) settled(cached *ipam.State) bool {
-	want := a.settingsFor(cached)
+	want := a.settings()
 	want.V4Block, want.V6Block = cached.Settings.V4Block, cached.Settings.V6Block // the cloud tells
 	return sameSettings(want, cached.Settings) && !slices.ContainsFunc(cached.Addresses, func(line eni.Address) bool {
 		return line.State == eni.Releasing || line.Lost

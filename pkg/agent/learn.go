@@ -71,7 +71,7 @@ func (a *Agent) endDeletions(cached *ipam.State) {
 // was found: then it is not done again. Nobody but the agent changes which lines
 // there are, and who does it by hand is found out with the next describe.
 func (a *Agent) agreed(cached *ipam.State) bool {
-	return a.view.agrees && a.isCompared(cached) && sameSettings(cached.Settings, a.settingsFor(cached))
+	return a.view.agrees && a.isCompared(cached) && sameSettings(cached.Settings, a.settings())
 }
 
 // linksFor returns the node's links where an ENI of the cloud is not in the cache.
@@ -130,7 +130,7 @@ func brief(addrs []netip.Addr) string {
 // growCache takes what the cloud has and the cache has not into kernel, then cache, and returns whether it
 // took any.
 func (a *Agent) growCache(ctx context.Context, cached *ipam.State, f facts, now time.Duration) (bool, error) {
-	settings := !sameSettings(cached.Settings, a.settingsFor(cached))
+	settings := !sameSettings(cached.Settings, a.settings())
 	a.endAdoptions(f, cached, now)
 	if len(f.enis) == 0 && len(f.addrs) == 0 && !settings {
 		a.backoffs.clear(of(adopts)) // what could not be taken in is gone
@@ -215,7 +215,7 @@ func (a *Agent) enlargeCache(ctx context.Context, f facts, now time.Duration) (r
 	owners := o.Owners(&fresh)
 	var held []netip.Addr
 	add := func(s *ipam.State) (*ipam.State, error) {
-		s.Settings = a.settingsFor(s)
+		s.Settings = a.settings()
 		for _, id := range f.replace {
 			if err := s.DropLost(id); err != nil {
 				return nil, err
@@ -320,14 +320,6 @@ func (a *Agent) shrinkCache(ctx context.Context, f facts) error {
 func (a *Agent) settings() ipam.Settings {
 	s := a.conf.Settings
 	s.V4Block, s.V6Block = a.view.limits.V4Block.Bits, a.view.limits.V6Block.Bits
-	return s
-}
-
-// settingsFor returns the settings that the cache is to have. Which namespaces are gated no key of the
-// configuration says: what is there stays.
-func (a *Agent) settingsFor(cached *ipam.State) ipam.Settings {
-	s := a.settings()
-	s.Gated = cached.Settings.Gated
 	return s
 }
 

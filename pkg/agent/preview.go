@@ -10,7 +10,7 @@ import (
 // previewSettings returns the cache as it is with the settings of the configuration, and a
 // line for each that changes: the next tick takes them over before all else.
 func (a *Agent) previewSettings(cached *ipam.State) (*ipam.State, []string) {
-	want := a.settingsFor(cached)
+	want := a.settings()
 	if sameSettings(cached.Settings, want) {
 		return cached, nil
 	}

@@ -127,6 +127,9 @@ type Address struct {
 // IsClaimed tells whether a pod has an address that was kept for it.
 func (a Address) IsClaimed() bool { return a.State == Used && a.Reservation != nil }
 
+// IsKept tells whether it is kept for a pod, that has it or is to have it: general pods neither get it nor need less by it.
+func (a Address) IsKept() bool { return a.State == Reserved || a.IsClaimed() }
+
 // HasMoved tells whether the cloud took away an address that is kept for a pod: the pod's successor has it on another node,
 // and what this node sends there must not end at the pod that still runs here.
 func (a Address) HasMoved() bool { return a.Lost && a.Reservation != nil }

@@ -44,7 +44,7 @@ func TestNoRowOfMovesBreaksTheState(t *testing.T) {
 			"hold":       m.hold,
 			"unhold":     m.unhold,
 			"reserve":    m.reserve,
-			"withdraw":   m.withdraw,
+			"unreserve":  m.unreserve,
 			"claim":      m.claim,
 			"undo claim": m.claimAndUndo,
 			"wait": func(t *rapid.T) {

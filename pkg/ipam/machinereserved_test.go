@@ -64,8 +64,8 @@ func (m *machine) ownerOf(addr netip.Addr) (eni.Owner, bool) {
 	return eni.Owner{}, false
 }
 
-// withdraw takes back what is kept, and then does so no more: between the two it is nobody's, and afterwards kept as before.
-func (m *machine) withdraw(t *rapid.T) {
+// unreserve takes back what is kept, and then does so no more: between the two it is nobody's, and afterwards kept as before.
+func (m *machine) unreserve(t *rapid.T) {
 	addrs, want := m.some(t), map[netip.Addr]bool{}
 	for _, a := range addrs {
 		r, kept := m.kept[a]
@@ -74,7 +74,7 @@ func (m *machine) withdraw(t *rapid.T) {
 			m.kept[a] = keeping{r.Reservation, m.now}
 		}
 	}
-	m.same(t, "withdrawn", want, m.s.Withdraw(addrs, m.now))
+	m.same(t, "unreserved", want, m.s.Unreserve(addrs, m.now))
 	if err := m.s.Check(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 //   - no pod gets an address that is kept for another one, and none gets what is kept for nobody yet;
 //   - the end of a pod makes what it claimed Reserved again: the same pod may have it at once, as its
 //     peers know it. Another pod gets it by Reserve, which keeps to the cool-down;
-//   - it goes back to the cloud by Withdraw alone, and so its ENI stays. It is never any pod's on the way.
+//   - it goes back to the cloud by Unreserve alone, and so its ENI stays. It is never any pod's on the way.
 
 // Reserve keeps addresses as wanted says, and returns those that it changed. It leaves out what may not be that
 // yet (CanReserve): who asks for it asks again then. What cools after a pod of before is kept for nobody until it has.
@@ -58,11 +58,11 @@ func (s *State) CanReserve(a *eni.Address, r eni.Reservation, now time.Duration)
 	return false
 }
 
-// Withdraw makes those of the addresses that are kept for a pod releasing, and returns them. It leaves out what a pod has, and what
-// has not cooled since: who asks for it asks again then (CanWithdraw).
-func (s *State) Withdraw(addrs []netip.Addr, now time.Duration) []netip.Addr {
+// Unreserve makes those of the addresses that are kept for a pod releasing, and returns them. It leaves out what a pod has, and what
+// has not cooled since: who asks for it asks again then (CanUnreserve).
+func (s *State) Unreserve(addrs []netip.Addr, now time.Duration) []netip.Addr {
 	return s.changeEach(addrs, func(i int) bool {
-		can := s.CanWithdraw(&s.Addresses[i], now)
+		can := s.CanUnreserve(&s.Addresses[i], now)
 		if can {
 			s.setState(i, eni.Releasing, nil, now)
 		}
@@ -70,8 +70,8 @@ func (s *State) Withdraw(addrs []netip.Addr, now time.Duration) []netip.Addr {
 	})
 }
 
-// CanWithdraw tells whether Withdraw changes the address at now.
-func (s *State) CanWithdraw(a *eni.Address, now time.Duration) bool {
+// CanUnreserve tells whether Unreserve changes the address at now.
+func (s *State) CanUnreserve(a *eni.Address, now time.Duration) bool {
 	return a.State == eni.Reserved && s.hasRested(a, now)
 }
 

@@ -86,8 +86,8 @@ assign eni-b 13 ipv4: demand needs 30 slots, 13 there, 13 to come on eni-b
 delete eni-c: demand needs 30 slots, 13 there: eni-c has no slot and is not needed
 `},
 		{"what is reserved on an ENI keeps it, and others drain before it", effort, node(v4, card(0, v4, 8, 4), card(1, v4, 4, 0), card(2, v4, 4, 0).plus(lines(eni.IPv4, eni.Reserved, 60, 2), claimed(lines(eni.IPv4, eni.Used, 70, 1)))), 5, `
-release eni-a 2 of 10.0.0.10 to 10.0.0.11: demand needs 5 slots and may keep 15, 21 there: 2 free ones go back from eni-a
-delete eni-b 4 of 10.0.1.0 to 10.0.1.3: demand needs 5 slots and may keep 15, 21 there: all 4 slots of eni-b are idle and not needed
+release eni-a 1 of 10.0.0.11 to 10.0.0.11: demand needs 5 slots and may keep 15, 20 there: 1 free ones go back from eni-a
+delete eni-b 4 of 10.0.1.0 to 10.0.1.3: demand needs 5 slots and may keep 15, 20 there: all 4 slots of eni-b are idle and not needed
 `},
 		{"what is on its way counts", batch, node(v4, card(0, v4, 8, 4).with(func(e *ENI) {
 			e.Busy, e.Coming = true, []Coming{{eni.IPv4, 4}}
