@@ -18,7 +18,7 @@ import (
 
 // ofTopology is the configuration as a runtime sends it for a pod of a topology.
 func ofTopology(conf string) string {
-	return strings.TrimSuffix(conf, "}") + `,"runtimeConfig":{"` + config.AnnotationsCapability + `":{"` + config.TopologyAnnotation + `":"db","other":"x"}}}`
+	return strings.TrimSuffix(conf, "}") + `,"runtimeConfig":{"` + config.AnnotationsCapability + `":{"` + eni.TopologyAnnotation + `":"db","other":"x"}}}`
 }
 
 // reserve keeps an address for the pods of that name in the namespace default, "" for nobody yet.

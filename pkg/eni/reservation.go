@@ -2,6 +2,9 @@ package eni
 
 import "cmp"
 
+// TopologyAnnotation names the topology of a pod. It is there before any kubelet sees the pod bound.
+const TopologyAnnotation = "enipool.io/topology"
+
 // Reservation says for whom an address is kept: for one pod, or for the next one of a topology.
 type Reservation struct {
 	Topology       string // "" if it is not known

@@ -27,7 +27,7 @@ func TestARuntimePassesWhichTopologyAPodIsOf(t *testing.T) {
 		return &libcni.RuntimeConf{ContainerID: id, NetNS: nettest.NewNetns(t, id).Path, IfName: "eth0", CapabilityArgs: capabilities,
 			Args: [][2]string{{"K8S_POD_NAMESPACE", "db"}, {"K8S_POD_NAME", pod}}}
 	}
-	annotated := map[string]any{config.AnnotationsCapability: map[string]string{config.TopologyAnnotation: "db", "kubectl.kubernetes.io/x": "{}"}}
+	annotated := map[string]any{config.AnnotationsCapability: map[string]string{eni.TopologyAnnotation: "db", "kubectl.kubernetes.io/x": "{}"}}
 
 	pod := runtime("first", "db-0", annotated)
 	_, err := cni.AddNetworkList(t.Context(), conflist, pod)
