@@ -85,8 +85,8 @@ func (o *ordered) restore(ctx context.Context, cached *ipam.State, now time.Dura
 }
 
 // changeLines changes lines of the cache in place, or writes it anew where it may have to be of another version after that.
-func (o *ordered) changeLines(ctx context.Context, anew bool, apply func(*ipam.State) error) error {
-	if !anew {
+func (o *ordered) changeLines(ctx context.Context, replace bool, apply func(*ipam.State) error) error {
+	if !replace {
 		return o.Cache.Update(ctx, apply)
 	}
 	return o.Cache.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {

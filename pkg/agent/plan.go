@@ -35,7 +35,7 @@ func (a *Agent) planSteps(cached *ipam.State, now time.Duration) (steps []pool.S
 	if c := cached.Count(now, nil); c.Cooling > 0 {
 		a.cooledAt = now + c.NextFree
 	}
-	if at := cached.RestedAt(now); at > 0 && (a.cooledAt == 0 || at < a.cooledAt) {
+	if at := cached.CooledAt(now); at > 0 && (a.cooledAt == 0 || at < a.cooledAt) {
 		a.cooledAt = at
 	}
 	if !a.view.known {

@@ -30,7 +30,7 @@ func (s self) endReservations(ctx context.Context, cached *ipam.State, now time.
 		return nil
 	})
 	if err != nil {
-		return cached, fmt.Errorf("give back what was reserved: %w", err)
+		return cached, fmt.Errorf("end reservations: %w", err)
 	}
 	s.unsynced = s.unsynced || len(back) > 0
 	s.logAddresses("withdraw", back, "no operator reserves addresses on this node")

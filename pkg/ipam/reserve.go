@@ -53,7 +53,7 @@ func (s *State) CanReserve(a *eni.Address, r eni.Reservation, now time.Duration)
 		return !a.Lost && (r.IsNobodys() || r.IsFor(*a.Owner))
 	case eni.Reserved:
 		same := a.Reservation.Namespace == r.Namespace && a.Reservation.Pod == r.Pod
-		return same || r.IsNobodys() || s.hasRested(a, now)
+		return same || r.IsNobodys() || s.hasCooled(a, now)
 	}
 	return false
 }
@@ -72,18 +72,18 @@ func (s *State) Unreserve(addrs []netip.Addr, now time.Duration) []netip.Addr {
 
 // CanUnreserve tells whether Unreserve changes the address at now.
 func (s *State) CanUnreserve(a *eni.Address, now time.Duration) bool {
-	return a.State == eni.Reserved && s.hasRested(a, now)
+	return a.State == eni.Reserved && s.hasCooled(a, now)
 }
 
-// hasRested tells whether a reserved address has cooled since its last pod.
-func (s *State) hasRested(a *eni.Address, now time.Duration) bool {
+// hasCooled tells whether a reserved address has cooled since its last pod.
+func (s *State) hasCooled(a *eni.Address, now time.Duration) bool {
 	return s.Settings.CoolDown == 0 || a.Since+s.Settings.CoolDown <= now
 }
 
-// RestedAt is when the first of what is reserved and cools has cooled, 0 for none.
-func (s *State) RestedAt(now time.Duration) (at time.Duration) {
+// CooledAt is when the first of what is reserved and cools has cooled, 0 for none.
+func (s *State) CooledAt(now time.Duration) (at time.Duration) {
 	for i := range s.Addresses {
-		if a := &s.Addresses[i]; a.State == eni.Reserved && !s.hasRested(a, now) && (at == 0 || a.Since+s.Settings.CoolDown < at) {
+		if a := &s.Addresses[i]; a.State == eni.Reserved && !s.hasCooled(a, now) && (at == 0 || a.Since+s.Settings.CoolDown < at) {
 			at = a.Since + s.Settings.CoolDown
 		}
 	}

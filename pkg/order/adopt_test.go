@@ -180,7 +180,7 @@ func TestWhatAPodHasOrCoolsIsNotDue(t *testing.T) {
 	if c := Adopt(state, 0, "", v).Due(state, time.Hour+coolDown-1); len(c.Reserve)+len(c.Unreserve) > 0 {
 		t.Errorf("%+v", c)
 	}
-	if at := state.RestedAt(time.Hour); at != time.Hour+coolDown {
+	if at := state.CooledAt(time.Hour); at != time.Hour+coolDown {
 		t.Errorf("the first has cooled at %s", at)
 	}
 	c := Adopt(state, 0, "", v).Due(state, time.Hour+coolDown)
