@@ -84,7 +84,7 @@ func (v *view) drainable(cached *ipam.State, addrs []netip.Addr, now time.Durati
 		return addrs
 	}
 	whole := v.whole(cached.Addresses, func(line *eni.Address) bool {
-		return line.State != eni.Used && line.State != eni.Held && !cached.IsCooling(line, now) && !line.Lost
+		return line.State != eni.Used && line.State != eni.Held && line.State != eni.Reserved && !cached.IsCooling(line, now) && !line.Lost
 	})
 	return among(addrs, whole)
 }

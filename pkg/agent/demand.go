@@ -89,7 +89,7 @@ func countDemand(cached *ipam.State, now time.Duration, first int) demand {
 			if line.ENI >= first {
 				releasing[f]++
 			}
-		case line.State == eni.Held: // others': neither demand nor supply
+		case line.State == eni.Held || line.IsKept(): // others', or for one pod alone: neither demand nor supply
 		case line.State == eni.Used && owners == nil:
 			d.used++
 		case line.State == eni.Used:
@@ -99,7 +99,7 @@ func countDemand(cached *ipam.State, now time.Duration, first int) demand {
 		default:
 			free[f]++
 		}
-		if line.State != eni.Releasing && line.State != eni.Held && !line.Lost {
+		if line.State != eni.Releasing && line.State != eni.Held && !line.IsKept() && !line.Lost {
 			owned[f]++
 		}
 	}

@@ -325,5 +325,6 @@ func (a *Agent) settings() ipam.Settings {
 
 func sameSettings(x, y ipam.Settings) bool {
 	return x.Routing == y.Routing && x.Firewall == y.Firewall && x.SNAT == y.SNAT && x.MarkMask == y.MarkMask && x.PodsInMain == y.PodsInMain &&
-		x.V4Block == y.V4Block && x.V6Block == y.V6Block && x.CoolDown == y.CoolDown && slices.Equal(x.VPC, y.VPC) && slices.Equal(x.Families, y.Families)
+		x.V4Block == y.V4Block && x.V6Block == y.V6Block && x.CoolDown == y.CoolDown && slices.Equal(x.VPC, y.VPC) && slices.Equal(x.Families, y.Families) &&
+		slices.Equal(x.Gated, y.Gated)
 }

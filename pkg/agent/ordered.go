@@ -199,6 +199,11 @@ func (o *ordered) act(ctx context.Context, steps []pool.Step, now time.Duration)
 			o.back[addr] = true
 		}
 	}
+	if o.isTakenIn() && o.cached != nil {
+		for _, addr := range reservedAgain(o.cached, o.newest.Status.Reserved) {
+			o.back[addr] = true
+		}
+	}
 	return errs
 }
 

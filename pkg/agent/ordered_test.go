@@ -386,7 +386,8 @@ func freeCache(n int) *ipam.State {
 // A spec is a function of what is known: what the object can't take is cut off, and what is read again is the same.
 func TestWhatTheNodeAsksFor(t *testing.T) {
 	cached := freeCache(6)
-	cached.MarkHeld(map[netip.Addr]string{cached.Addresses[1].Addr: "dev docker0", cached.Addresses[2].Addr: "reserved for pods of topology db"}, time.Hour)
+	cached.MarkHeld(map[netip.Addr]string{cached.Addresses[1].Addr: "dev docker0"}, time.Hour)
+	cached.Reserve(map[netip.Addr]eni.Reservation{cached.Addresses[2].Addr: {Topology: "db"}}, time.Hour)
 	k := asking{view: order.View{Spec: order.Spec{Mode: order.Operator, Boot: "boot"}}, cached: cached, now: time.Hour, families: []eni.Family{eni.IPv4},
 		pool: poolFor(pool.Config{Mode: pool.Burstable, Multiple: 20, ReturnENIs: true, MaxAllocate: 9000}, 20, 2), slots: 40, waiting: 5000, unlinked: []string{"eni-0"}}
 	next, _ := k.spec()

@@ -29,19 +29,20 @@ func (o *ordered) follow(ctx context.Context, cached *ipam.State, now time.Durat
 			return cached, err
 		}
 	}
-	c := order.Adopt(cached, o.mem.Revision, o.Boot, o.newest.View)
+	c := order.Adopt(cached, o.mem.Revision, o.Boot, o.newest.View).Due(cached, now)
 	node, err := o.linksOf(ctx, &c, now)
 	if err != nil {
 		return cached, err
 	}
 	settings := !sameSettings(cached.Settings, o.settings())
-	grows := settings || len(c.ENIs)+len(c.Add)+len(c.Found)+len(c.Unreserve) > 0
+	grows := settings || len(c.ENIs)+len(c.Add)+len(c.Found) > 0
 	if !grows {
 		o.backoffs.clear(of(adopts))
 	} else if o.backoffs.active(of(adopts), now) { // what is gone does not wait for that
-		c.ENIs, c.Add, c.Found, c.Unreserve, settings, grows = nil, nil, nil, nil, false, false
+		c.ENIs, c.Add, c.Found, settings, grows = nil, nil, nil, false, false
 	}
-	if !grows && len(c.Reserve)+len(c.Release)+len(c.Lost)+len(c.Drop)+len(c.Gone) == 0 {
+	shrinks := len(c.Unreserve)+len(c.Release)+len(c.Lost)+len(c.Drop)+len(c.Gone) > 0
+	if !grows && !shrinks && len(c.Reserve) == 0 {
 		return cached, nil
 	}
 	a := adopting{changes: c, node: node, settings: settings, grows: grows}
@@ -53,7 +54,7 @@ func (o *ordered) follow(ctx context.Context, cached *ipam.State, now time.Durat
 		o.backoffs.clear(of(adopts))
 	}
 	o.tellAdopted(c)
-	o.unsynced = o.unsynced || settings || len(c.Reserve)+len(c.Release)+len(c.Lost)+len(c.Drop)+len(c.Gone) > 0
+	o.unsynced = o.unsynced || settings || shrinks || findsKept(cached, c.Found)
 	if settings || len(c.Gone) > 0 {
 		o.gone = cached
 	}
@@ -62,22 +63,38 @@ func (o *ordered) follow(ctx context.Context, cached *ipam.State, now time.Durat
 
 // restore makes withdrawn addresses free again. The kernel comes first, as for every address that may be handed out.
 func (o *ordered) restore(ctx context.Context, cached *ipam.State, now time.Duration) error {
+	kept := order.Reservations(order.ReservedAmong(o.newest.Status.Reserved, o.confirmed))
+	var back []netip.Addr
+	apply := func(s *ipam.State) error {
+		back = s.CancelRelease(o.confirmed, now)
+		s.Reserve(kept, now) // no pod gets it in between
+		return nil
+	}
 	next := cached.Clone()
-	if len(next.CancelRelease(o.confirmed, now)) == 0 {
+	if _ = apply(next); len(back) == 0 {
 		return nil
 	}
 	if _, err := o.Kernel.Grow(ctx, next); err != nil {
 		return err
 	}
-	var free []netip.Addr
-	err := o.Cache.Update(ctx, func(s *ipam.State) error {
-		free = s.CancelRelease(o.confirmed, now)
-		return nil
-	})
+	err := o.changeLines(ctx, len(kept) > 0, apply)
 	if err == nil {
-		o.logAddresses("restore", free, "they are needed again, and the operator has not accepted their release")
+		o.logAddresses("restore", back, "they are needed again, and the operator has not accepted their release")
 	}
 	return err
+}
+
+// changeLines changes lines of the cache in place, or writes it anew where it may have to be of another version after that.
+func (o *ordered) changeLines(ctx context.Context, replace bool, apply func(*ipam.State) error) error {
+	if !replace {
+		return o.Cache.Update(ctx, apply)
+	}
+	return o.Cache.Replace(ctx, func(s *ipam.State, err error) (*ipam.State, error) {
+		if err == nil {
+			err = apply(s)
+		}
+		return s, err
+	})
 }
 
 // linksOf returns the links of the ENIs that are new, and leaves out of the changes those that have none yet.
@@ -187,8 +204,11 @@ func (o *ordered) tellAdopted(c order.Changes) {
 	}
 	for _, add := range c.Add {
 		o.logAddresses("add", add.Free, "they are assigned")
+		o.logReserved("add as reserved", add.Reserved)
 		o.logAddresses("add as releasing", add.Releasing, "they go back")
 	}
+	o.logReserved("reserve", c.Reserve)
+	o.logAddresses("withdraw", c.Unreserve, "they are reserved here no more")
 	o.logAddresses("hold back", c.Release, "they go back, or may be taken away")
 	o.logAddresses("lose", c.Lost, "the cloud does not have them on this node any more")
 	o.logAddresses("regain", c.Found, "the cloud shows them again")

@@ -67,10 +67,10 @@ func (k asking) spec() (next order.Spec, withdrawn []netip.Prefix) {
 	return next, withdrawn
 }
 
-// held returns the addresses that are in the way of pods. What is reserved the operator knows itself.
+// held returns the addresses that are in the way of pods.
 func (k asking) held() (list []netip.Prefix) {
 	for _, line := range k.cached.HeldAddresses() {
-		if !order.IsReserved(line.HeldBy) && len(list) < mostListed {
+		if len(list) < mostListed {
 			list = append(list, netip.PrefixFrom(line.Addr, line.Addr.BitLen()))
 		}
 	}

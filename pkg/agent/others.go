@@ -11,7 +11,6 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
-	"github.com/enipool/enipool/pkg/order"
 )
 
 // learnOthers notes which addresses others hold and which they hold no more, when the
@@ -43,7 +42,7 @@ func (a *Agent) lookForOthers(ctx context.Context, cached *ipam.State, now time.
 	if cached, err = a.forgetOthers(ctx, o, cached); err != nil {
 		return err
 	}
-	gone := noLongerHeld(o, cached)
+	gone := o.NoLongerHeld(cached)
 	if len(gone) == 0 && !newlyHeld(o, cached) {
 		return nil
 	}
@@ -59,7 +58,7 @@ func (a *Agent) lookForOthers(ctx context.Context, cached *ipam.State, now time.
 	err = a.Cache.Update(ctx, func(s *ipam.State) error {
 		causes := o.Held(s)
 		s.CancelRelease(a.notBegun(causes), now)
-		held, free = s.MarkHeld(causes, now), s.CoolHeld(among(gone, setOf(noLongerHeld(o, s))), now)
+		held, free = s.MarkHeld(causes, now), s.CoolHeld(among(gone, setOf(o.NoLongerHeld(s))), now)
 		return nil
 	})
 	if err != nil {
@@ -104,7 +103,7 @@ func (a *Agent) keptByOthers(o netconf.Occupancy, cached *ipam.State) (addrs []n
 	if len(addrs) == 0 { // nearly always
 		return nil
 	}
-	return among(addrs, setOf(noLongerHeld(o, cached)))
+	return among(addrs, setOf(o.NoLongerHeld(cached)))
 }
 
 // tellHeld logs which addresses others were found to hold.
@@ -152,19 +151,6 @@ func setOf[K comparable](list []K) map[K]bool {
 	return set
 }
 
-// noLongerHeld returns what others held and hold no more. What is reserved for certain pods is nobody else's.
-func noLongerHeld(o netconf.Occupancy, cached *ipam.State) []netip.Addr {
-	gone := o.NoLongerHeld(cached)
-	if len(gone) == 0 { // nearly always
-		return nil
-	}
-	reserved := map[netip.Addr]bool{}
-	for _, line := range cached.HeldAddresses() {
-		reserved[line.Addr] = order.IsReserved(line.HeldBy)
-	}
-	return slices.DeleteFunc(gone, func(addr netip.Addr) bool { return reserved[addr] })
-}
-
 // tellShared logs what is new of the addresses that a pod of ours has and others claim.
 func (a *Agent) tellShared(lines []string) {
 	for _, line := range lines {
@@ -203,8 +189,7 @@ func heldProblem(lines []string) string {
 func servedByOthers(cached *ipam.State) int {
 	var counts [eni.IPv6 + 1]int
 	for i := range cached.Addresses {
-		if line := &cached.Addresses[i]; line.State == eni.Held && !strings.HasPrefix(line.HeldBy, netconf.NodeAddress) && !ipam.IsNoLink(line.HeldBy) &&
-			!order.IsReserved(line.HeldBy) {
+		if line := &cached.Addresses[i]; line.State == eni.Held && !strings.HasPrefix(line.HeldBy, netconf.NodeAddress) && !ipam.IsNoLink(line.HeldBy) {
 			counts[line.Family()]++
 		}
 	}

@@ -35,6 +35,9 @@ func (a *Agent) planSteps(cached *ipam.State, now time.Duration) (steps []pool.S
 	if c := cached.Count(now, nil); c.Cooling > 0 {
 		a.cooledAt = now + c.NextFree
 	}
+	if at := cached.CooledAt(now); at > 0 && (a.cooledAt == 0 || at < a.cooledAt) {
+		a.cooledAt = at
+	}
 	if !a.view.known {
 		return nil, err
 	}
@@ -111,7 +114,7 @@ func present(cached *ipam.State, s pool.Snapshot) []int {
 		case at < 0:
 		case line.State == eni.Releasing || line.Lost:
 			there[at] = -len(cached.Addresses)
-		case line.State == eni.Held:
+		case line.State == eni.Held || line.IsKept():
 		default:
 			there[at]++
 		}

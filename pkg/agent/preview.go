@@ -29,6 +29,7 @@ func settingChanges(have, want ipam.Settings) (lines []string) {
 		{"firewall", have.Firewall.String(), want.Firewall.String()},
 		{"markMask", fmt.Sprintf("%#08x", have.MarkMask), fmt.Sprintf("%#08x", want.MarkMask)},
 		{"coolDown", have.CoolDown.String(), want.CoolDown.String()},
+		{"gated namespaces", fmt.Sprintf("%q", have.Gated), fmt.Sprintf("%q", want.Gated)},
 		{"prefixes", fmt.Sprint(have.V4Block, " ", have.V6Block), fmt.Sprint(want.V4Block, " ", want.V6Block)},
 	} {
 		if s.is != s.will {

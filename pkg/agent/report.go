@@ -91,7 +91,8 @@ func countByState(b *ipam.State, now time.Duration) status.Addresses {
 		}
 	}
 	c, unlinked := b.Count(now, nil), len(b.HeldAddresses())-len(heldByOthers(b))
-	return status.Addresses{Unlinked: unlinked, Attached: c.Total + len(b.Damaged), Free: c.Free, Used: c.Used - lost, Cooling: c.Cooling, Releasing: c.Releasing, Lost: lost, Held: c.Held, Damaged: len(b.Damaged)}
+	return status.Addresses{Unlinked: unlinked, Attached: c.Total + len(b.Damaged), Free: c.Free, Used: c.Used - lost, Cooling: c.Cooling, Releasing: c.Releasing, Lost: lost, Held: c.Held, Damaged: len(b.Damaged),
+		Reserved: c.Reserved, Claimed: c.Claimed}
 }
 
 // undoneProblem says that repairs don't last, "" if they do.

@@ -101,7 +101,8 @@ func (k situation) fill(s *pool.Snapshot, cached *ipam.State) {
 				line.State, line.Since = eni.Free, since
 			}
 			missing := k.doubts.suspects.has(line.Addr) || at[line.Addr] != e.ID // a call has taken it since the last describe
-			e.Addresses = append(e.Addresses, pool.Address{Address: line, Committed: k.mem.Begun[line.Addr] || missing})
+			kept := line.State == eni.Releasing && line.Reservation != nil       // until it was withdrawn: no other pod may have it
+			e.Addresses = append(e.Addresses, pool.Address{Address: line, Committed: k.mem.Begun[line.Addr] || missing || kept})
 		}
 	}
 }

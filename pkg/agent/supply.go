@@ -64,6 +64,10 @@ func (s self) follow(ctx context.Context, cached *ipam.State, now time.Duration)
 		s.assumeBegun(cached, now)
 	}
 	s.endMade(cached)
+	cached, err := s.endReservations(ctx, cached, now)
+	if err != nil {
+		return cached, err
+	}
 	return s.learn(ctx, cached, now)
 }
 

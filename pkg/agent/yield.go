@@ -51,7 +51,7 @@ func slotsOf(cached *ipam.State, index int, now time.Duration) (there, idle int,
 			case line.ENI != index || line.Family() != f:
 			case line.State == eni.Releasing:
 				going = true
-			case line.State == eni.Held || line.Lost:
+			case line.State == eni.Held || line.IsKept() || line.Lost:
 			case line.State == eni.Used || cached.IsCooling(line, now):
 				has++
 			default:

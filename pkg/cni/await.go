@@ -56,7 +56,11 @@ func (s *search) tryAssign(ctx context.Context, ahead []string, all bool) error 
 		for i, device := range ahead {
 			needs[i] = boundTo(state, device)
 		}
-		s.lease, err = state.AssignPodBehind(needs, s.request.Owner, boundTo(state, s.device), s.Now())
+		device := boundTo(state, s.device)
+		s.lease, err = state.AssignReserved(s.request.Owner, s.request.Conf.Topology, device, s.Now())
+		if err == nil && len(s.lease.Addresses) == 0 {
+			s.lease, err = state.AssignPodBehind(needs, s.request.Owner, device, s.Now())
+		}
 		return err
 	}
 	cache := s.Cache
@@ -75,6 +79,9 @@ func (s *search) findAddress(ctx context.Context) error {
 		if err = s.freeIfGone(ctx, s.host, s.request.Owner.Key, err); err == nil {
 			err = s.tryAssign(ctx, ahead, false)
 		}
+	}
+	if isAwaited(err) {
+		return s.awaitReserved(ctx, err)
 	}
 	var none *ipam.Exhausted
 	if !errors.As(err, &none) {

@@ -98,7 +98,7 @@ func refuseAllCutOff(state *ipam.State) error {
 func sampleAddress(state *ipam.State, missing map[int]bool) (lease ipam.Lease) {
 	known := map[eni.Family]bool{}
 	for _, a := range state.Addresses {
-		usable := a.State == eni.Free || a.State == eni.Used
+		usable := a.State == eni.Free || a.State == eni.Used || a.State == eni.Reserved
 		if f := a.Family(); usable && a.ENI > 0 && !missing[a.ENI] && !known[f] {
 			known[f] = true
 			lease.Addresses = append(lease.Addresses, a)

@@ -68,6 +68,7 @@ var failures = [...]failure{
 		details: text("CNI_IFNAME names a link that another plugin made: put enipool first, or choose another name")},
 	{is: isOne(host.ErrNetnsGone, host.ErrNetnsOwn), code: types.ErrInvalidNetNS},
 	{is: isA[*ipam.Exhausted], code: types.ErrTryAgainLater, details: exhaustedDetails, cured: true},
+	{is: isA[*ipam.Awaited], code: types.ErrTryAgainLater, details: text(awaitedDetails), cured: true},
 	{is: isA[*filelock.BusyError], code: types.ErrTryAgainLater},
 	{is: isA[*host.HeldError], code: types.ErrTryAgainLater,
 		details: text("other programs use addresses of the pool: `enipoolctl pool show -o wide` names the route, rule, neighbour or address of each; once that is removed the address is free again")},

@@ -46,6 +46,7 @@ func TestEachErrorHasItsCodeAndSaysWhatToDo(t *testing.T) {
 		{&ipam.Exhausted{}, types.ErrTryAgainLater, look, true},
 		{&awayError{&ipam.Exhausted{}, "no agent", true}, types.ErrTryAgainLater, look, true},
 		{&awayError{&ipam.Exhausted{}, "no agent", false}, types.ErrTryAgainLater, look + "; on a node that is to have no agent `enipoolctl pool load` brings what is added to its inventory", true},
+		{&ipam.Awaited{}, types.ErrTryAgainLater, awaitedDetails, true},
 		{&filelock.BusyError{}, types.ErrTryAgainLater, "", false},
 		{&host.HeldError{Addr: netip.MustParseAddr("10.0.0.11"), Cause: "route 10.0.0.11 dev lo"}, types.ErrTryAgainLater,
 			"other programs use addresses of the pool: `enipoolctl pool show -o wide` names the route, rule, neighbour or address of each; once that is removed the address is free again", false},

@@ -42,6 +42,8 @@ type Plugin struct {
 	LogLevel                 string        // debug, info, warn, error
 	StatusFailsWhenExhausted bool
 
+	Topology string // of the pod, as its annotation says where the runtime passes those; "" for none
+
 	DNS    types.DNS      // for the result
 	Extras netconf.Extras // host ports and limits that the runtime asks for
 
@@ -143,7 +145,7 @@ func ParsePlugin(stdin []byte) (Plugin, error) {
 	if !plugin.Delegated { // else they are the other plugin's
 		given.errs = append(given.errs, checkCapabilities(top))
 	}
-	return plugin, errors.Join(append(given.errs, plugin.setStandard(top), plugin.setValid(top), unsupportedKey(top), plugin.setExtras(top))...)
+	return plugin, errors.Join(append(given.errs, plugin.setStandard(top), plugin.setValid(top), unsupportedKey(top), plugin.setExtras(top), plugin.setTopology(top))...)
 }
 
 // options reads the plugin's own keys and collects what is wrong with them.

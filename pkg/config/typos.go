@@ -37,7 +37,7 @@ func checkCapabilities(top fields) error {
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
-		if own := Meant(name, []string{"portMappings", "bandwidth"}); own != "" && own != name {
+		if own := Meant(name, []string{"portMappings", "bandwidth", AnnotationsCapability}); own != "" && own != name {
 			errs = append(errs, &KeyError{Key: "capabilities." + name, Value: "true", Want: "removed or renamed: there is no such capability; is " + own + " meant?"})
 		}
 	}

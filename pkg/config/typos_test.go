@@ -9,17 +9,18 @@ import (
 
 func TestAKeyThatIsNearlyOneOfOursIsRefused(t *testing.T) {
 	for stdin, want := range map[string]string{
-		`{"type": "enipool", "waitForAddres": "1s"}`:                                `waitForAddres: "1s": must be removed or renamed: there is no such key; is waitForAddress meant?`,
-		`{"type": "enipool", "capabilites": {}}`:                                    `capabilites: {}: must be removed or renamed: there is no such key; is capabilities meant?`,
-		`{"type": "enipool", "mtus": 1500}`:                                         `is mtu meant?`,
-		`{"type": "enipool", "logLvel": "debug"}`:                                   `is logLevel meant?`,
-		`{"type": "enipool", "ingresRate": 8}`:                                      `is ingressRate meant?`,
-		`{"type": "ptp", "ipam": {"type": "enipool", "cachPath": "/c"}}`:            `ipam.cachPath: "/c": must be removed or renamed: there is no such key; is ipam.cachePath meant?`,
-		`{"type": "enipool", "capabilities": {"portMapping": true}}`:                `capabilities.portMapping: true: must be removed or renamed: there is no such capability; is portMappings meant?`,
-		`{"type": "enipool", "capabilities": {"portmappings": true}}`:               `is portMappings meant?`,
-		`{"type": "enipool", "capabilities": {"bandwith": true, "bandwidth":true}}`: `is bandwidth meant?`,
-		`{"type": "enipool", "capabilities": {"portMappings": "yes"}}`:              `capabilities: {"portMappings": "yes"}: must be an object like {"portMappings": true, "bandwidth": true}`,
-		`{"type": "enipool", "capabilities": ["portMappings"]}`:                     `capabilities: ["portMappings"]: must be an object`,
+		`{"type": "enipool", "waitForAddres": "1s"}`:                                      `waitForAddres: "1s": must be removed or renamed: there is no such key; is waitForAddress meant?`,
+		`{"type": "enipool", "capabilites": {}}`:                                          `capabilites: {}: must be removed or renamed: there is no such key; is capabilities meant?`,
+		`{"type": "enipool", "mtus": 1500}`:                                               `is mtu meant?`,
+		`{"type": "enipool", "logLvel": "debug"}`:                                         `is logLevel meant?`,
+		`{"type": "enipool", "ingresRate": 8}`:                                            `is ingressRate meant?`,
+		`{"type": "ptp", "ipam": {"type": "enipool", "cachPath": "/c"}}`:                  `ipam.cachPath: "/c": must be removed or renamed: there is no such key; is ipam.cachePath meant?`,
+		`{"type": "enipool", "capabilities": {"portMapping": true}}`:                      `capabilities.portMapping: true: must be removed or renamed: there is no such capability; is portMappings meant?`,
+		`{"type": "enipool", "capabilities": {"portmappings": true}}`:                     `is portMappings meant?`,
+		`{"type": "enipool", "capabilities": {"bandwith": true, "bandwidth":true}}`:       `is bandwidth meant?`,
+		`{"type": "enipool", "capabilities": {"io.kubernetes.cri.pod-annotation": true}}`: `is io.kubernetes.cri.pod-annotations meant?`,
+		`{"type": "enipool", "capabilities": {"portMappings": "yes"}}`:                    `capabilities: {"portMappings": "yes"}: must be an object like {"portMappings": true, "bandwidth": true}`,
+		`{"type": "enipool", "capabilities": ["portMappings"]}`:                           `capabilities: ["portMappings"]: must be an object`,
 	} {
 		p, err := ParsePlugin([]byte(stdin))
 		var bad *KeyError

@@ -18,9 +18,10 @@ const (
 	Cooling                // a pod's until a moment ago: peers may still know it
 	Releasing              // on its way back to the cloud: not handed out again
 	Held                   // held by others: the node's kernel has something for it that is not enipool's
+	Reserved               // kept for the pod that its Reservation names, or for one that is to come
 )
 
-var stateNames = [...]string{Free: "free", Used: "used", Cooling: "cooling", Releasing: "releasing", Held: "held"}
+var stateNames = [...]string{Free: "free", Used: "used", Cooling: "cooling", Releasing: "releasing", Held: "held", Reserved: "reserved"}
 
 // String returns the state's name as the node cache and the tables show it.
 func (s State) String() string {
@@ -118,7 +119,20 @@ type Address struct {
 	// HeldBy says in the words of ip(8) what holds an address that is Held, "" where
 	// nobody knows any more.
 	HeldBy string
+	// Reservation is whose a Reserved address is. A used address with one is claimed: with the end of
+	// its pod it is Reserved again, never anybody's. A Releasing one with it was kept until it was withdrawn. Never changed in place.
+	Reservation *Reservation
 }
+
+// IsClaimed tells whether a pod has an address that was kept for it.
+func (a Address) IsClaimed() bool { return a.State == Used && a.Reservation != nil }
+
+// IsKept tells whether it is kept for a pod, that has it or is to have it: general pods neither get it nor need less by it.
+func (a Address) IsKept() bool { return a.State == Reserved || a.IsClaimed() }
+
+// HasMoved tells whether the cloud took away an address that is kept for a pod: the pod's successor has it on another node,
+// and what this node sends there must not end at the pod that still runs here.
+func (a Address) HasMoved() bool { return a.Lost && a.Reservation != nil }
 
 // Family returns the address's family.
 func (a Address) Family() Family { return FamilyOf(a.Addr) }

@@ -19,10 +19,9 @@ func TestTheBuiltInConfigurationIsTheDocumentedOne(t *testing.T) {
 }
 
 // chained is the configuration with the reference plugins, conf/10-enipool-chain.conflist.
-var chained = strings.NewReplacer(`,
-      "capabilities": {"portMappings": true, "bandwidth": true}
+var chained = strings.NewReplacer(`{"portMappings": true, "bandwidth": true, "io.kubernetes.cri.pod-annotations": true}
     }
-`, `
+`, `{"io.kubernetes.cri.pod-annotations": true}
     },
     {"type": "portmap", "capabilities": {"portMappings": true}},
     {"type": "bandwidth", "capabilities": {"bandwidth": true}}

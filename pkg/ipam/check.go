@@ -113,12 +113,19 @@ func (s *State) checkAddresses() []error {
 			bad(address, "is %s but noted as lost by the cloud under a pod", address.State)
 		case address.State == eni.Used && address.Owner == nil:
 			bad(address, "is used but nobody owns it")
+		case address.State == eni.Reserved && address.Reservation == nil:
+			bad(address, "is reserved but it is not said for whom")
+		case address.Reservation != nil && address.State != eni.Used && address.State != eni.Reserved && address.State != eni.Releasing:
+			bad(address, "is %s but noted as reserved for %s", address.State, address.Reservation.PodName())
 		case address.State == eni.Used:
 			c := claim{address.Owner.Key, address.Family()}
 			if other, twice := claims[c]; twice {
 				bad(address, "its owner %s has %s too", address.Owner.Key, other)
 			}
 			claims[c] = address.Addr
+			if r := address.Reservation; r != nil && !r.IsNobodys() && !r.IsFor(*address.Owner) {
+				bad(address, "is reserved for %s but %s has it", r.PodName(), address.Owner.PodName())
+			}
 		}
 	}
 	return errs

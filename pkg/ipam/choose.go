@@ -61,7 +61,7 @@ func (s *State) chooseOnENI(index int, taken map[int]bool, now time.Duration) []
 	}
 	for i := range s.Addresses {
 		a := &s.Addresses[i]
-		if a.ENI != index || taken[i] || a.State == eni.Used || a.State == eni.Releasing || a.State == eni.Held {
+		if a.ENI != index || taken[i] || a.State != eni.Free && a.State != eni.Cooling {
 			continue
 		}
 		for k, f := range families {

@@ -15,6 +15,9 @@ import (
 // if the pod is gone, its stale allocation is found like any other. All other addresses that old
 // lacks are cooling, because a moment ago they may have been a pod's: not only those that damaged
 // records name, because that name may be what is damaged.
+//
+// What a damaged record may have kept for a pod stays reserved, for nobody: no other pod may get it, and the
+// pod that it names may be what is damaged. Who reserved it names the pod again.
 func (s *State) Distrust(old *State, now time.Duration) {
 	if old == nil || len(old.Damaged) == 0 {
 		return
@@ -48,5 +51,30 @@ func (s *State) Distrust(old *State, now time.Duration) {
 			}
 		}
 		s.setState(i, state, owner, now)
+	}
+	s.distrustReserved(old.Damaged, known, now)
+}
+
+// distrustReserved reserves for nobody what damaged records may have kept for a pod. Where a pod has the
+// address it is so when that ends.
+func (s *State) distrustReserved(damaged []Damage, known map[netip.Addr]bool, now time.Duration) {
+	kept := map[netip.Addr]*eni.Reservation{}
+	for _, d := range damaged {
+		if d.Kept && !known[d.Addr] {
+			kept[d.Addr] = &eni.Reservation{Topology: d.Topology}
+		}
+	}
+	for i := range s.Addresses {
+		a := &s.Addresses[i]
+		r := kept[a.Addr]
+		switch {
+		case r == nil || a.Reservation != nil || a.Lost:
+		case a.State == eni.Cooling: // since this rebuild, as all that was not known
+			s.setState(i, eni.Reserved, nil, now)
+			a.Reservation = r
+		case a.State == eni.Used:
+			a.Reservation = r
+			s.touched = append(s.touched, i)
+		}
 	}
 }

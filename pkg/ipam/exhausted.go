@@ -115,6 +115,9 @@ func (t Tally) String() string {
 	if t.Releasing > 0 {
 		text += fmt.Sprintf(", %d releasing", t.Releasing)
 	}
+	if t.Reserved > 0 {
+		text += fmt.Sprintf(", %d reserved for other pods", t.Reserved)
+	}
 	if others := t.HeldByOthers(); others > 0 {
 		text += fmt.Sprintf(", %d held by others", others)
 		if t.Examples != "" {

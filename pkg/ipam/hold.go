@@ -10,16 +10,16 @@ import (
 
 // MarkHeld notes which addresses are held: another program on the node uses them, or their
 // ENI has no link. causes has what holds each one, in the words of ip(8). Until CoolHeld no pod
-// gets them and they are not released to the cloud. An address of a pod stays the pod's, and a
-// releasing one stays releasing: who knows that the cloud was not called yet calls
-// CancelRelease before. It returns the addresses that were not held before.
+// gets them and they are not released to the cloud. An address of a pod stays the pod's, one
+// that is reserved stays so, since nobody else says for whom, and a releasing one stays
+// releasing: who knows that the cloud was not called yet calls CancelRelease before. It returns the addresses that were not held before.
 func (s *State) MarkHeld(causes map[netip.Addr]string, now time.Duration) []netip.Addr {
 	var held []netip.Addr
 	for i := range s.Addresses {
 		a := &s.Addresses[i]
 		cause, found := causes[a.Addr]
 		switch {
-		case !found || a.State == eni.Used || a.State == eni.Releasing:
+		case !found || a.State == eni.Used || a.State == eni.Releasing || a.State == eni.Reserved:
 		case a.State != eni.Held:
 			s.setState(i, eni.Held, nil, now)
 			a.HeldBy = cause

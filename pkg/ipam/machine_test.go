@@ -22,7 +22,8 @@ type machine struct {
 	free  map[netip.Addr]time.Duration // since when each address that is nobody's could be had
 	owns  map[netip.Addr]eni.Key
 	held  map[netip.Addr]string // what holds each address that others have
-	names int                   // owners so far
+	kept  map[netip.Addr]keeping
+	names int // owners so far
 }
 
 const poolENIs = 4
@@ -42,6 +43,10 @@ func TestNoRowOfMovesBreaksTheState(t *testing.T) {
 			"lose":       m.loseAndRecover,
 			"hold":       m.hold,
 			"unhold":     m.unhold,
+			"reserve":    m.reserve,
+			"unreserve":  m.unreserve,
+			"claim":      m.claim,
+			"undo claim": m.claimAndUndo,
 			"wait": func(t *rapid.T) {
 				m.now += time.Duration(rapid.IntRange(0, 40_000).Draw(t, "ms")) * time.Millisecond
 			},
@@ -52,6 +57,7 @@ func TestNoRowOfMovesBreaksTheState(t *testing.T) {
 func (m *machine) begin(t *rapid.T) {
 	families := rapid.SampledFrom([][]eni.Family{{eni.IPv4}, {eni.IPv6}, {eni.IPv4, eni.IPv6}, {eni.IPv6, eni.IPv4}}).Draw(t, "families")
 	settings := Settings{MarkMask: DefaultMarkMask, Families: families,
+		Gated:    rapid.SampledFrom([][]string{nil, {"db"}}).Draw(t, "gated"),
 		CoolDown: time.Duration(rapid.SampledFrom([]int{0, 1, 30}).Draw(t, "cool-down")) * time.Second}
 	s, err := Merge(nil, m.inventory(t, settings), nil, m.now)
 	if err != nil {
@@ -92,8 +98,13 @@ func (m *machine) inventory(t *rapid.T, settings Settings) State {
 // note begins new notes: what is nobody's is new.
 func (m *machine) note() {
 	m.free, m.owns, m.held = map[netip.Addr]time.Duration{}, map[netip.Addr]eni.Key{}, map[netip.Addr]string{}
+	m.kept = map[netip.Addr]keeping{}
 	for _, a := range m.s.Addresses {
+		if a.Reservation != nil {
+			m.kept[a.Addr] = keeping{*a.Reservation, a.Since}
+		}
 		switch a.State {
+		case eni.Reserved:
 		case eni.Used:
 			m.owns[a.Addr] = a.Owner.Key
 		case eni.Held:
@@ -262,8 +273,12 @@ func (m *machine) noteReleased(t *rapid.T, gone func(eni.Key) bool, released []e
 	for a, k := range m.owns {
 		if gone(k) {
 			want[a] = k
-			m.free[a] = m.now + m.s.Settings.CoolDown
 			delete(m.owns, a)
+			if r, kept := m.kept[a]; kept {
+				m.kept[a] = keeping{r.Reservation, m.now}
+				continue
+			}
+			m.free[a] = m.now + m.s.Settings.CoolDown
 		}
 	}
 	if !maps.Equal(want, got) {
@@ -292,6 +307,7 @@ func (m *machine) merge(t *rapid.T) {
 	if diff := cmp.Diff(sorted(old.Used()), sorted(next.Used())); diff != "" {
 		t.Fatalf("used addresses: %s", diff)
 	}
+	m.reservationsStay(t, old, next)
 	m.s = next
 	was := m.free
 	m.note()
@@ -361,13 +377,14 @@ func (m *machine) check(t *rapid.T) {
 	if !maps.Equal(m.owns, owns) {
 		t.Fatalf("the node state says %v, the notes say %v", owns, m.owns)
 	}
+	m.checkKept(t)
 	for h, n := range holds {
 		if n > 1 {
 			t.Fatalf("%s holds %d %s addresses", h.Key, n, h.Family)
 		}
 	}
 	c := m.s.Count(m.now, nil)
-	if c.Free+c.Used+c.Cooling+c.Releasing+c.Held != c.Total || c.Total != len(m.s.Addresses) || c.Used != len(owns) || c.Held != len(held) {
+	if c.Free+c.Used+c.Cooling+c.Releasing+c.Held+c.Reserved != c.Total || c.Total != len(m.s.Addresses) || c.Used != len(owns) || c.Held != len(held) {
 		t.Fatalf("%+v does not sum up", c)
 	}
 	cooling, next := 0, time.Duration(0)

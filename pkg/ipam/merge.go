@@ -27,6 +27,9 @@ func Merge(old *State, want State, recovered map[netip.Addr]eni.Owner, now time.
 		old = &State{}
 	}
 	next := &State{Settings: want.Settings}
+	if next.Settings.Gated == nil { // an inventory does not say it, and pods must not get past it meanwhile
+		next.Settings.Gated = old.Settings.Gated
+	}
 	position, err := next.placeENIs(old, want.ENIs)
 	if err != nil {
 		return nil, err
@@ -47,7 +50,8 @@ func Merge(old *State, want State, recovered map[netip.Addr]eni.Owner, now time.
 			address, index, stays = was, was.ENI, true
 		case moved && was.State == eni.Used:
 			refused = append(refused, fmt.Errorf("%s can't move to another ENI: %s uses it", address.Addr, was.Owner.PodName()))
-		case had && (!moved || was.State == eni.Cooling || was.State == eni.Held): // its cooldown or hold goes with it to another ENI
+		case had && (!moved || was.State == eni.Cooling || was.State == eni.Held || was.State == eni.Reserved):
+			// Its cooldown, hold or reservation goes with it to another ENI.
 			address = was
 		case live:
 			address = eni.Address{Addr: address.Addr, State: eni.Used, Since: now, Owner: &owner}

@@ -45,10 +45,13 @@ func (s *State) setUsed(nic eni.Interface, at []int, o eni.Owner, now time.Durat
 }
 
 // setState changes a record and notes it for the store. Who owned or held the address before is
-// forgotten: a later owner must not inherit that it was lost.
+// forgotten: a later owner must not inherit that it was lost. A reservation outlives its pods.
 func (s *State) setState(i int, state eni.State, o *eni.Owner, now time.Duration) {
 	a := &s.Addresses[i]
 	a.State, a.Owner, a.Since, a.Lost, a.HeldBy = state, o, now, false, ""
+	if state == eni.Free || state == eni.Cooling || state == eni.Held {
+		a.Reservation = nil
+	}
 	s.touched = append(s.touched, i)
 }
 
@@ -72,8 +75,8 @@ func (s *State) UndoLease(l Lease) {
 	}
 }
 
-// Free frees every address of the owner: it is cooling from now on. It returns what it
-// freed, nothing for an owner without addresses.
+// Free frees every address of the owner: it is cooling from now on, or reserved as before if it was claimed.
+// It returns what it freed, nothing for an owner without addresses.
 func (s *State) Free(k eni.Key, now time.Duration) []eni.Address {
 	return s.FreeIf(func(a eni.Address) bool { return a.Owner.Key == k }, now)
 }
@@ -86,11 +89,14 @@ func (s *State) FreeIf(gone func(eni.Address) bool, now time.Duration) []eni.Add
 		a := s.Addresses[i]
 		if a.State == eni.Used && gone(a) {
 			freed = append(freed, a)
-			if a.Lost {
+			switch {
+			case a.Lost:
 				s.setState(i, eni.Releasing, nil, now)
-				continue
+			case a.Reservation != nil:
+				s.setState(i, eni.Reserved, nil, now)
+			default:
+				s.setState(i, eni.Cooling, nil, now)
 			}
-			s.setState(i, eni.Cooling, nil, now)
 		}
 	}
 	return freed

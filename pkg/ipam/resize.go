@@ -13,7 +13,7 @@ import (
 func (s *State) Clone() *State {
 	c := *s
 	c.Settings.VPC = slices.Clone(s.Settings.VPC)
-	c.Settings.Families = slices.Clone(s.Settings.Families)
+	c.Settings.Families, c.Settings.Gated = slices.Clone(s.Settings.Families), slices.Clone(s.Settings.Gated)
 	c.ENIs, c.Addresses = slices.Clone(s.ENIs), slices.Clone(s.Addresses)
 	c.Damaged, c.touched = slices.Clone(s.Damaged), nil
 	return &c
@@ -32,15 +32,20 @@ func (s *State) StartRelease(addrs []netip.Addr, now time.Duration) []netip.Addr
 	})
 }
 
-// CancelRelease makes those of the addresses that are releasing free again, and returns them.
+// CancelRelease makes those of the addresses that are releasing free again, or reserved again where they were, and returns them.
 // It is for releases of which the cloud was not told yet.
 func (s *State) CancelRelease(addrs []netip.Addr, now time.Duration) []netip.Addr {
 	return s.changeEach(addrs, func(i int) bool {
-		releasing := s.Addresses[i].State == eni.Releasing
-		if releasing {
+		a := &s.Addresses[i]
+		switch {
+		case a.State != eni.Releasing:
+			return false
+		case a.Reservation != nil:
+			s.setState(i, eni.Reserved, nil, now)
+		default:
 			s.setState(i, eni.Free, nil, now)
 		}
-		return releasing
+		return true
 	})
 }
 

@@ -7,6 +7,7 @@ package ipam
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -87,7 +88,12 @@ type Settings struct {
 	// PodsInMain: pods' host routes are in the main routing table, as a release wrote the
 	// state that had no table for them. Whoever loads the pool moves them.
 	PodsInMain bool
+	// Gated are the namespaces in which a pod gets only an address that is reserved for it.
+	Gated []string
 }
+
+// IsGated tells whether pods of the namespace get only what is reserved for them.
+func (s Settings) IsGated(namespace string) bool { return slices.Contains(s.Gated, namespace) }
 
 // DefaultMarkMask is the only byte that none of kube-proxy, the portmap plugin,
 // Calico, Tailscale and Cilium takes for itself; netconf.MarkUsers lists whose bits
@@ -119,6 +125,9 @@ type Damage struct {
 	Addr   netip.Addr // its address where that much could be read
 	Owner  *eni.Owner // who it names as the pod's, which may be wrong; nil for nobody
 	Cause  string     // what is wrong with it, and where
+	// Kept: it may be that of a reserved address; Topology is what it says of which, "" for nothing.
+	Kept     bool
+	Topology string
 }
 
 // Touched returns the positions in Addresses that moves changed, in order of
@@ -193,7 +202,9 @@ func (s *State) FreeSince(a *eni.Address, now time.Duration) (since time.Duratio
 // Count says how many addresses of a set are in which state. Free counts those
 // that could be handed out now, so it includes the ones that have cooled down.
 type Count struct {
-	Total, Free, Used, Cooling, Releasing, Held int
+	Total, Free, Used, Cooling, Releasing, Held, Reserved int
+
+	Claimed int // of Used
 
 	NextFree time.Duration // until the first cooling one is free; 0 if none cools
 }
@@ -212,10 +223,15 @@ func (s *State) Count(now time.Duration, keep func(eni.Address) bool) Count {
 			count.Free++
 		case address.State == eni.Used:
 			count.Used++
+			if address.IsClaimed() {
+				count.Claimed++
+			}
 		case address.State == eni.Releasing:
 			count.Releasing++
 		case address.State == eni.Held:
 			count.Held++
+		case address.State == eni.Reserved:
+			count.Reserved++
 		default:
 			count.Cooling++
 			if wait := since - now; count.NextFree == 0 || wait < count.NextFree {

@@ -16,6 +16,7 @@ type need struct {
 	asked  int        // addresses it asks the scheduler for
 	ending bool       // it is being deleted: it gets no address any more
 	addr   netip.Addr // that its kubelet shows, whoever's it is
+	kept   bool       // it is of a topology: it gets what is reserved for it, and none of the others' addresses
 }
 
 // needOf tells what a pod needs. The API server leaves out finished pods and those
@@ -29,7 +30,7 @@ func needOf(pod *corev1.Pod, node string) need {
 		return need{}
 	}
 	addr, _ := netip.ParseAddr(pod.Status.PodIP) // "" before its sandbox is there
-	return need{eni.Pod{UID: ownerUID(pod), Namespace: pod.Namespace, Name: pod.Name}, askedBy(pod), pod.DeletionTimestamp != nil, addr}
+	return need{eni.Pod{UID: ownerUID(pod), Namespace: pod.Namespace, Name: pod.Name}, askedBy(pod), pod.DeletionTimestamp != nil, addr, pod.Annotations[eni.TopologyAnnotation] != ""}
 }
 
 // ownerUID returns the uid by which the kubelet, and so the owner of an address, knows a
@@ -71,8 +72,10 @@ func stripPod(in any) (any, error) {
 		Spec:       corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork},
 		Status:     corev1.PodStatus{Phase: pod.Status.Phase, PodIP: pod.Status.PodIP},
 	}
-	if static, ok := pod.Annotations[corev1.MirrorPodAnnotationKey]; ok {
-		out.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: static}
+	for _, key := range []string{corev1.MirrorPodAnnotationKey, eni.TopologyAnnotation} {
+		if value, has := pod.Annotations[key]; has {
+			metav1.SetMetaDataAnnotation(&out.ObjectMeta, key, value)
+		}
 	}
 	if n := askedBy(pod); n > 0 {
 		out.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: resourceQuantity(n)}}}

@@ -232,16 +232,18 @@ func sumLoad(list []any, node string) load {
 		if n.pod == (eni.Pod{}) {
 			continue
 		}
-		if n.ending {
+		switch {
+		case n.kept: // no more addresses for any pod would help it
+		case n.ending:
 			needed.ending = append(needed.ending, n.pod)
-		} else {
+		default:
 			needed.pods = append(needed.pods, n.pod)
 		}
 		if n.addr.IsValid() {
 			needed.addrs[n.pod] = n.addr
 		}
 		needed.asked += n.asked
-		if n.asked == 0 {
+		if n.asked == 0 && !n.kept {
 			needed.silent++
 		}
 	}

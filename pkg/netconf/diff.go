@@ -71,7 +71,7 @@ func OldMasks(rules []Rule, mask uint32) []uint32 {
 }
 
 // surplusRoutes returns the routes of ours that nothing wants any more. A route in
-// PodsTable is never one: it goes with its link, and a link of ours that the node state
+// PodsTable is one only where its pod's address has moved: else it goes with its link, and a link of ours that the node state
 // does not know is a pod that may live. In the main table it is what an earlier
 // release left of a pod whose route stands in PodsTable by now, or the node's default
 // route where the system has its own again.
@@ -80,6 +80,8 @@ func surplusRoutes(have, want Node) []Route {
 	var surplus []Route
 	for _, route := range have.Routes {
 		switch {
+		case slices.Contains(want.Moved, route):
+			surplus = append(surplus, route)
 		case wanted[route] && !route.IfNone || route.Table == PodsTable:
 		case route.Table != MainTable:
 			surplus = append(surplus, route)

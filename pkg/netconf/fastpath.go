@@ -43,7 +43,7 @@ func NewFastPath(state *ipam.State) FastPath {
 	}
 	slices.Sort(known.ENIs)
 	for _, a := range state.Addresses {
-		if a.State == eni.Releasing || !a.Addr.Is4() {
+		if a.State == eni.Releasing || a.HasMoved() || !a.Addr.Is4() {
 			continue
 		}
 		p := PoolMark{Addr: a.Addr}

@@ -54,7 +54,7 @@ type Source struct {
 
 // NewFirewall returns what the packet filter should hold for the node state. Addresses
 // with a damaged record are left out: their ENI is not known; so are those on their
-// way back to the cloud, and those that others hold.
+// way back to the cloud, those that others hold and those that pods of other nodes have by now.
 func NewFirewall(state *ipam.State) Firewall {
 	wanted := Firewall{Backend: state.Settings.Firewall, Mask: state.Settings.MarkMask, DropSpoofed6: hasIPv6(state)}
 	for _, nic := range state.ENIs {
@@ -68,7 +68,7 @@ func NewFirewall(state *ipam.State) Firewall {
 	}
 	slices.SortFunc(wanted.ENIs, func(a, b FirewallENI) int { return a.Index - b.Index })
 	for _, a := range state.Addresses {
-		if a.State == eni.Releasing || a.State == eni.Held {
+		if a.State == eni.Releasing || a.State == eni.Held || a.HasMoved() {
 			continue // the kernel forgets it before the cloud does; how others' pods are routed is others' business
 		}
 		if state.Settings.Routing == ipam.Map && a.ENI > 0 {

@@ -16,7 +16,7 @@ import (
 func Misdirected(s *ipam.State, exit func(from, to netip.Addr) string) func(Flow) bool {
 	firewall, secondary := NewFirewall(s), map[netip.Addr]bool{}
 	for _, a := range s.Addresses {
-		if a.ENI > 0 && a.Addr.Is4() && a.State != eni.Releasing && a.State != eni.Held {
+		if a.ENI > 0 && a.Addr.Is4() && a.State != eni.Releasing && a.State != eni.Held && !a.HasMoved() {
 			secondary[a.Addr] = true
 		}
 	}

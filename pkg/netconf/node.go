@@ -23,6 +23,8 @@ type Node struct {
 	// where the pod's link exists: the plugin makes the link before all the rest,
 	// and the rest goes with the link.
 	Pods []Pod
+	// Moved are the routes to pods whose addresses pods of other nodes have by now. Only what is wanted has them: they go.
+	Moved []Route
 	// PodLinks are the links of Pods that exist. Only what was read off a kernel
 	// has them.
 	PodLinks []string
@@ -62,12 +64,35 @@ func NewNode(state *ipam.State) Node {
 		node.Sysctls = append(node.Sysctls, Sysctl{"net/ipv6/conf/all/forwarding", "1"})
 	}
 	for _, a := range state.Used() {
-		node.Rules = append(node.Rules, SourceRules(state.Settings, a)...)
+		if !a.HasMoved() {
+			node.Rules = append(node.Rules, SourceRules(state.Settings, a)...)
+		}
 	}
 	if !state.Settings.PodsInMain {
 		node.Pods = nodePods(state)
+		node.dropMoved(state)
 	}
 	return node
+}
+
+// dropMoved takes the routes to pods from what is wanted whose addresses pods of other nodes have by now: what this node sends
+// there is for those.
+func (n *Node) dropMoved(state *ipam.State) {
+	for _, a := range state.Used() {
+		if !a.HasMoved() {
+			continue
+		}
+		for i := range n.Pods {
+			p := &n.Pods[i]
+			p.HostRoutes = slices.DeleteFunc(p.HostRoutes, func(r Route) bool {
+				moved := r.Dst == a.Prefix()
+				if moved {
+					n.Moved = append(n.Moved, r)
+				}
+				return moved
+			})
+		}
+	}
 }
 
 // nodePods returns the pods of the node state that have a link of ours.

@@ -31,7 +31,8 @@ const NodeAddress = "address "
 // as anybody else's. The addresses of an ENI without a link are held as well: a pod
 // that got one would reach nothing.
 //
-// An address of a pod of ours is never among them, nor is one that changed since the
+// An address of a pod of ours is never among them, nor one that is, or was, reserved for a pod: its ADD finds
+// out what holds it. Nor is one that changed since the
 // kernel was read: what was seen may have been its last pod's.
 func (o Occupancy) Held(s *ipam.State) map[netip.Addr]string {
 	causes, unread := o.collectCauses(s)
@@ -39,7 +40,7 @@ func (o Occupancy) Held(s *ipam.State) map[netip.Addr]string {
 	held := map[netip.Addr]string{}
 	for i := range s.Addresses {
 		address := &s.Addresses[i]
-		if address.State == eni.Used || address.State != eni.Held && address.Since > o.At {
+		if address.State == eni.Used || address.Reservation != nil || address.State != eni.Held && address.Since > o.At {
 			continue
 		}
 		switch found := causes[address.Addr]; {

@@ -30,7 +30,7 @@ func forgetConnections(ctx context.Context, was view, next *ipam.State) []string
 	})
 	var fresh []netip.Addr
 	for _, a := range next.Addresses {
-		idle := a.State == eni.Free || a.State == eni.Cooling
+		idle := a.State == eni.Free || a.State == eni.Cooling || a.State == eni.Reserved
 		if index, had := known[a.Addr]; idle && (!had || index != a.ENI) {
 			fresh = append(fresh, a.Addr)
 		}

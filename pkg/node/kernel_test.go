@@ -10,6 +10,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nettest"
 	"github.com/enipool/enipool/pkg/nodecache"
 )
@@ -104,6 +105,45 @@ func TestSyncForgetsWhatIsLeavingAndKeepsTheRest(t *testing.T) {
 	t.Cleanup(func() { nettest.Run(t, "ip", "link", "set", "gone", "name", "eth2") })
 	if _, err := n.Sync(t.Context(), []string{"eni-eth2"}, nil); err != nil {
 		t.Errorf("without the link: %v", err)
+	}
+}
+
+// The address of a pod that was made anew elsewhere: what this node sends there must reach that pod, and not the one that still runs here.
+func TestTheWayToAPodWhoseAddressHasMovedGoesAtOnceAndComesBack(t *testing.T) {
+	for _, routing := range []ipam.Routing{ipam.Map, ipam.Rule} {
+		t.Run(routing.String(), func(t *testing.T) {
+			n, state := newNode(t, 2)
+			state.Settings.Routing = routing
+			owner := eni.Owner{Key: eni.Key{Network: "pods", Container: "a", IfName: "eth0"}, Kind: eni.Veth, Namespace: "db", Pod: "db-0"}
+			addr := state.Addresses[1].Addr
+			state.Addresses[1].State, state.Addresses[1].Owner = eni.Used, &owner
+			state.Addresses[1].Reservation = &eni.Reservation{Topology: "db", Namespace: "db", Pod: "db-0"}
+			dev := netconf.HostDevice(owner.Key)
+			nettest.Run(t, "ip", "link", "add", dev, "type", "veth", "peer", "name", "peer")
+			t.Cleanup(func() { nettest.Run(t, "ip", "link", "del", dev) })
+			lost := func(lost bool) {
+				state.Addresses[1].Lost = lost
+				n.put(t, state)
+				if _, err := n.Sync(t.Context(), nil, nil); err != nil {
+					t.Fatal(err)
+				}
+				have := nettest.Run(t, "ip", "rule") + nettest.Run(t, "ip", "route", "show", "table", "all", "proto", "69") + nettest.Run(t, "nft", "list", "ruleset")
+				if strings.Contains(have, addr.String()) == lost {
+					t.Errorf("lost %t:\n%s", lost, have)
+				}
+				if lines, err := n.Sync(t.Context(), nil, nil); err != nil || len(lines) > 0 {
+					t.Errorf("a second time: %q, %v; want nothing", lines, err)
+				}
+			}
+			lost(false)
+			lost(true)
+			lost(false)
+			state.Addresses[1].Reservation, state.Addresses[1].Lost = nil, true // that of a pod without a topology stays
+			n.put(t, state)
+			if lines, err := n.Sync(t.Context(), nil, nil); err != nil || len(lines) > 0 {
+				t.Errorf("%q, %v; want nothing", lines, err)
+			}
+		})
 	}
 }
 

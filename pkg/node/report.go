@@ -16,6 +16,7 @@ type Report struct {
 	SNAT      bool            `json:"snat"`
 	VPC       []netip.Prefix  `json:"vpcCIDRs"`
 	CoolDown  string          `json:"coolDown"`
+	Gated     []string        `json:"gatedNamespaces,omitempty"` // where pods get only what is reserved for them
 	ENIs      []ReportENI     `json:"enis"`
 	Addresses []ReportAddress `json:"addresses"`
 	Damaged   []string        `json:"damaged,omitempty"`
@@ -36,7 +37,9 @@ type ReportENI struct {
 	Free      int            `json:"free"`
 	Cooling   int            `json:"cooling"`
 	Releasing int            `json:"releasing"`
-	Held      int            `json:"held"` // by others
+	Held      int            `json:"held"`               // by others
+	Reserved  int            `json:"reserved,omitempty"` // for pods that do not have them now
+	Claimed   int            `json:"claimed,omitempty"`  // of Used: kept for their pods beyond their end
 }
 
 // ReportAddress is an address with its owner.
@@ -53,7 +56,8 @@ type ReportAddress struct {
 	IfName    string     `json:"ifname,omitempty"`
 	Netns     string     `json:"netns,omitempty"`
 	Kind      string     `json:"kind,omitempty"`
-	HeldBy    string     `json:"heldBy,omitempty"` // in the words of ip(8), of a held one
+	HeldBy    string     `json:"heldBy,omitempty"`   // in the words of ip(8), of a held one
+	Topology  string     `json:"topology,omitempty"` // of a reserved or claimed one
 
 	// What the pod asked for beyond its addresses. Host ports are those that lead to this
 	// address; RecordError says why they are not known.
@@ -66,13 +70,14 @@ type ReportAddress struct {
 // is reported free.
 func NewReport(s *ipam.State, now time.Duration) Report {
 	r := Report{Routing: s.Settings.Routing.String(), Firewall: s.Settings.Firewall.String(), SNAT: s.Settings.SNAT,
-		VPC: s.Settings.VPC, CoolDown: s.Settings.CoolDown.String(), ENIs: []ReportENI{}, Addresses: []ReportAddress{}}
+		VPC: s.Settings.VPC, CoolDown: s.Settings.CoolDown.String(), Gated: s.Settings.Gated, ENIs: []ReportENI{}, Addresses: []ReportAddress{}}
 	ids := map[int]string{}
 	for _, nic := range s.ENIs {
 		ids[nic.Index] = nic.ID
 		c := s.Count(now, func(a eni.Address) bool { return a.ENI == nic.Index })
 		e := ReportENI{ID: nic.ID, Index: nic.Index, Device: nic.Device, MTU: nic.MTU,
-			Total: c.Total, Used: c.Used, Free: c.Free, Cooling: c.Cooling, Releasing: c.Releasing, Held: c.Held}
+			Total: c.Total, Used: c.Used, Free: c.Free, Cooling: c.Cooling, Releasing: c.Releasing, Held: c.Held,
+			Reserved: c.Reserved, Claimed: c.Claimed}
 		for _, n := range nic.Nets() {
 			e.Primary = append(e.Primary, n.Primary)
 		}
@@ -91,6 +96,12 @@ func reportAddress(s *ipam.State, a eni.Address, id string, now time.Duration) R
 	r := ReportAddress{Address: a.Addr, ENI: id, State: a.State.String(), Seconds: int((now - a.Since).Seconds()), HeldBy: a.HeldBy}
 	if since, free := s.FreeSince(&a, now); free { // one that has cooled down, too
 		r.State, r.Seconds = eni.Free.String(), int((now - since).Seconds())
+	}
+	if kept := a.Reservation; kept != nil {
+		r.Topology, r.Namespace, r.Pod, r.UID = kept.Topology, kept.Namespace, kept.Pod, kept.UID
+	}
+	if a.IsClaimed() {
+		r.State = "claimed"
 	}
 	if o := a.Owner; o != nil {
 		r.Namespace, r.Pod, r.UID, r.Netns, r.Kind = o.Namespace, o.Pod, o.UID, o.Netns, o.Kind.String()

@@ -26,6 +26,9 @@ func encodeAddress(address *eni.Address) (string, error) {
 	if address.State == eni.Held {
 		return encodeHeld(address), nil
 	}
+	if address.Reservation != nil {
+		return encodeReservation(address)
+	}
 	text := encodeStart(address, state, address.Since)
 	if address.State != eni.Used {
 		return text, nil
@@ -74,7 +77,7 @@ func decodeAddress(text []byte, address *eni.Address) (err error) {
 		return err
 	}
 	fields, text = shortField(text)
-	if address.State, address.Lost, err = decodeState(fields); err != nil {
+	if address.State, address.Lost, err = decodeState(fields, address); err != nil {
 		return err
 	}
 	fields, text = shortField(text)
@@ -83,7 +86,16 @@ func decodeAddress(text []byte, address *eni.Address) (err error) {
 	}
 	switch {
 	case address.State == eni.Used:
-		address.Owner, err = decodeOwner(text)
+		if address.Owner, text, err = decodeOwner(text); err == nil && (address.Reservation != nil || address.Lost) {
+			err = decodeClaim(text, address)
+		}
+	case address.State == eni.Reserved:
+		decodeReservation(text, address.Reservation)
+	case address.State == eni.Releasing:
+		if word, _ := shortField(text); len(word) > 0 {
+			address.Reservation = &eni.Reservation{}
+			decodeReservation(text, address.Reservation)
+		}
 	case address.State == eni.Cooling && address.Since == heldSince:
 		decodeHeld(text, address)
 	case address.State == eni.Held: // writers have held addresses as cooling ones: see held.go
@@ -114,14 +126,22 @@ func decodeAddr(fields []byte) (netip.Addr, error) {
 // lostName stands in the place of a used address's state when it is lost.
 const lostName = "lost"
 
-func decodeState(fields []byte) (s eni.State, lost bool, err error) {
+// decodeState reads the word of a state. It gives an address that is kept for a pod an empty reservation.
+func decodeState(fields []byte, address *eni.Address) (s eni.State, lost bool, err error) {
 	for s := eni.Free; s <= eni.Releasing; s++ {
 		if string(fields) == s.String() {
 			return s, false, nil
 		}
 	}
-	if string(fields) == lostName {
+	switch string(fields) {
+	case lostName:
 		return eni.Used, true, nil
+	case claimedName:
+		address.Reservation = &eni.Reservation{}
+		return eni.Used, false, nil
+	case reservedName:
+		address.Reservation = &eni.Reservation{}
+		return eni.Reserved, false, nil
 	}
 	s, err = eni.ParseState(string(fields))
 	return s, false, err
@@ -184,12 +204,13 @@ func usedByAnother(text, prefix []byte) bool {
 	return !bytes.HasPrefix(text, prefix)
 }
 
-func decodeOwner(text []byte) (*eni.Owner, error) {
+// decodeOwner reads an owner and returns what follows it.
+func decodeOwner(text []byte) (*eni.Owner, []byte, error) {
 	kind, text := nextField(text)
 	owner := &eni.Owner{}
 	var err error
 	if owner.Kind, err = eni.ParseKind(string(kind)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var fields []byte
 	for _, p := range [...]*string{&owner.Network, &owner.Container, &owner.IfName, &owner.Netns} {
@@ -198,13 +219,13 @@ func decodeOwner(text []byte) (*eni.Owner, error) {
 	}
 	fields, text = nextField(text)
 	if owner.NetnsInode, err = strconv.ParseUint(string(fields), 10, 64); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, p := range [...]*string{&owner.Namespace, &owner.UID, &owner.Pod} {
 		fields, text = nextField(text)
 		*p = unescape(string(fields))
 	}
-	return owner, nil
+	return owner, text, nil
 }
 
 // shortField is nextField for words so short that looking at each byte is faster than

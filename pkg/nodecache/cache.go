@@ -84,6 +84,9 @@ func (s *snapshot) writeTouched(cache Cache, handle *file) error {
 	// fit leaves the file alone.
 	lines := make([][]byte, len(touched))
 	for i, at := range touched {
+		if s.Addresses[at].Reservation != nil && s.version < reservedVersion {
+			return errOldHead // an old plugin would read on
+		}
 		text, err := encodeAddress(&s.Addresses[at])
 		if err != nil {
 			return err

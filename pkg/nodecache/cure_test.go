@@ -44,7 +44,7 @@ func TestAMissingCacheIsToldWithWhatItsAgentSays(t *testing.T) {
 func TestANewerCacheIsToldWithOneCure(t *testing.T) {
 	c := newCache(t, small())
 	write(t, c.Path, resum(bytesOf(t, c.Path), 0, magic+" 7 min 3"))
-	want := "PATH: node cache has a newer format: it is version 7 and wants a reader of version 3 or later, this is 1: use plugin, agent and enipoolctl of one release"
+	want := "PATH: node cache has a newer format: it is version 7 and wants a reader of version 3 or later, this is 2: use plugin, agent and enipoolctl of one release"
 	if diff := cmp.Diff(want, viewError(t, c)); diff != "" {
 		t.Error(diff)
 	}

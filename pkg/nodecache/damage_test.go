@@ -237,18 +237,18 @@ func TestAFutureVersionIsReadIfItsWriterSaysSo(t *testing.T) {
 		return resum(file, 0, fmt.Sprintf(head, version, settings, rest))
 	}
 	for name, future := range map[string][]byte{
-		"min 2":                         with("2 min 2", 9, ""),
-		"min 2, another head":           resum(file, 0, "enipool-node-cache 3 min 2 json"),
-		"min 2, another sum":            bytes.Replace(file, []byte("1 min 1"), []byte("2 min 2"), 1),
+		"min 3":                         with("3 min 3", 9, ""),
+		"min 3, another head":           resum(file, 0, "enipool-node-cache 4 min 3 json"),
+		"min 3, another sum":            bytes.Replace(file, []byte("1 min 1"), []byte("3 min 3"), 1),
 		"min that is a word":            with("2 min x", 9, ""),
-		"min 2, lines of another width": []byte("enipool-node-cache 2 min 2\nall else is new\n"),
+		"min 3, lines of another width": []byte("enipool-node-cache 3 min 3\nall else is new\n"),
 	} {
 		if _, err := decodeBytes(future); !errors.Is(err, ErrVersion) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	_, err := decodeBytes(with("7 min 3", 9, ""))
-	want := "node cache has a newer format: it is version 7 and wants a reader of version 3 or later, this is 1: use plugin, agent and enipoolctl of one release"
+	want := "node cache has a newer format: it is version 7 and wants a reader of version 3 or later, this is 2: use plugin, agent and enipoolctl of one release"
 	if diff := cmp.Diff(want, fmt.Sprint(err)); diff != "" {
 		t.Error(diff)
 	}

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
@@ -149,7 +151,7 @@ func TestReplaceTellsWhyTheOldCacheIsUnusable(t *testing.T) {
 		{"missing", func(t *testing.T, path string) { remove(t, path) }, ErrMissing},
 		{"empty", func(t *testing.T, path string) { write(t, path, nil) }, ErrDamaged},
 		{"garbage", func(t *testing.T, path string) { write(t, path, bytes.Repeat([]byte("x"), 3*lineSize)) }, ErrDamaged},
-		{"newer", func(t *testing.T, path string) { write(t, path, resum(bytesOf(t, path), 0, magic+" 2 min 2")) }, ErrVersion},
+		{"newer", func(t *testing.T, path string) { write(t, path, resum(bytesOf(t, path), 0, magic+" 3 min 3")) }, ErrVersion},
 		{"other boot", func(t *testing.T, path string) { write(t, path, mustEncode(t, small())) }, ErrBoot},
 		{"a FIFO", func(t *testing.T, path string) { remove(t, path); fifo(t, path) }, ErrDamaged},
 		{"huge", func(t *testing.T, path string) {
@@ -402,10 +404,25 @@ func TestUpdateForOneDoesWhatUpdateDoes(t *testing.T) {
 		}
 		k := rapid.SampledFrom(keys).Draw(rt, "key")
 		o := eni.Owner{Key: k, Pod: "pod"}
+		if rapid.Bool().Draw(rt, "reserved") {
+			pods := map[netip.Addr]eni.Reservation{}
+			for _, a := range state.Addresses {
+				if a.State == eni.Used {
+					continue
+				}
+				pods[a.Addr] = eni.Reservation{Topology: "db", Pod: rapid.SampledFrom([]string{"", "pod", "other"}).Draw(rt, "for")}
+			}
+			state.Reserve(pods, time.Hour)
+			if rapid.Bool().Draw(rt, "another sandbox") {
+				_, _ = state.AssignReserved(eni.Owner{Key: key("another"), Pod: "pod"}, "", "", time.Hour)
+			}
+		}
 		now := SinceBoot()
 		move := rapid.SampledFrom([]func(*ipam.State) error{
 			func(s *ipam.State) error { _, err := s.AssignPod(o, "", now); return err },
 			func(s *ipam.State) error { _, err := s.AssignPod(o, "eth1", now); return err },
+			func(s *ipam.State) error { _, err := s.AssignReserved(o, "", "", now); return err },
+			func(s *ipam.State) error { l, err := s.AssignReserved(o, "db", "", now); s.UndoLease(l); return err },
 			func(s *ipam.State) error { s.Free(k, now); return nil },
 			func(s *ipam.State) error { l, err := s.AssignPod(o, "", now); s.UndoLease(l); return err },
 		}).Draw(rt, "move")

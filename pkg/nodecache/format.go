@@ -16,9 +16,9 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// Version is the format that this package writes. It reads every file whose head
-// says "min" of at most this.
-const Version = 1
+// Version is the newest format that this package writes: the one for what is reserved (reserved.go). It
+// writes version 1 where that says all, and reads every file whose head says "min" of at most this.
+const Version = 2
 
 // A file is lines of lineSize bytes. 512 divides the page size, so one pwrite of
 // one line lands in one page, and a SIGKILL can't cut it.
@@ -41,6 +41,7 @@ const columns = "# address              eni state              since owner: kind
 type snapshot struct {
 	ipam.State
 	boot       string
+	version    int // of the oldest reader
 	generation uint64
 	lines      []int // line number of each of State.Addresses
 }
@@ -88,8 +89,9 @@ func encode(state *ipam.State, boot string, generation uint64) ([]byte, error) {
 		settings = append(settings, more...)
 	}
 	texts := make([]string, 0, len(settings)+len(state.ENIs)+2)
+	version := versionOf(state)
 	texts = append(texts, fmt.Sprintf("%s %d min %d boot %s gen %d settings %d enis %d addresses %d",
-		magic, Version, Version, boot, generation, len(settings), len(state.ENIs), len(state.Addresses)))
+		magic, version, version, boot, generation, len(settings), len(state.ENIs), len(state.Addresses)))
 	texts = append(texts, settings...)
 	texts = append(texts, enis...)
 	texts = append(texts, columns)
@@ -127,7 +129,7 @@ func decode(r io.ReaderAt, size int64, only *eni.Key) (*snapshot, error) {
 		return nil, err
 	}
 	// The version comes before the sum: a future format may have another one.
-	found, err := decodeHead(textOf(line))
+	found, err := decodeHead(textOf(line), Version)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +139,7 @@ func decode(r io.ReaderAt, size int64, only *eni.Key) (*snapshot, error) {
 	if want := 1 + found.settings + found.enis + 1 + found.addresses; want != lines.count {
 		return nil, damaged("%d lines, the head says %d", lines.count, want)
 	}
-	snap := &snapshot{boot: found.boot, generation: found.generation}
+	snap := &snapshot{boot: found.boot, version: found.oldest, generation: found.generation}
 	snap.Settings.PodsInMain = true // until a line says otherwise
 	first, ranges := found.settings+found.enis+2, map[int][]netip.Prefix{}
 	for n := 1; n < first; n++ {
@@ -168,7 +170,7 @@ func decode(r io.ReaderAt, size int64, only *eni.Key) (*snapshot, error) {
 func wrongSize(r io.ReaderAt, size int64) error {
 	start := make([]byte, min(size, lineSize))
 	if _, err := r.ReadAt(start, 0); err == nil {
-		if _, err := decodeHead(string(start)); errors.Is(err, ErrVersion) {
+		if _, err := decodeHead(string(start), Version); errors.Is(err, ErrVersion) {
 			return err
 		}
 	}
@@ -199,17 +201,26 @@ func (s *snapshot) decodeAddresses(lines *lineReader, first int, only *eni.Key) 
 			err = damaged("its checksum does not hold")
 		}
 		if err != nil {
-			// The state alone may be damaged: whose the address is, is told to people.
-			if address.Owner == nil && address.Addr.IsValid() {
-				address.Owner, _ = decodeOwner(text[ownerAt:])
-			}
-			s.Damaged = append(s.Damaged, ipam.Damage{Record: n - first, Addr: address.Addr, Owner: address.Owner, Cause: fmt.Sprintf("line %d: %v", n+1, err)})
+			s.Damaged = append(s.Damaged, s.damageOf(text, address, n-first, fmt.Sprintf("line %d: %v", n+1, err)))
 			continue
 		}
 		s.Addresses = append(s.Addresses, address)
 		s.lines = append(s.lines, n)
 	}
 	return nil
+}
+
+// damageOf returns what can be said of an address line that can't be trusted.
+func (s *snapshot) damageOf(text []byte, address eni.Address, record int, cause string) ipam.Damage {
+	d := ipam.Damage{Record: record, Addr: address.Addr, Owner: address.Owner, Cause: cause}
+	if s.version >= reservedVersion {
+		d.Topology, d.Kept = mayBeKept(text)
+	}
+	// The state alone may be damaged: whose the address is, is told to people.
+	if d.Owner == nil && d.Addr.IsValid() && address.State != eni.Reserved {
+		d.Owner, _, _ = decodeOwner(text[ownerAt:])
+	}
+	return d
 }
 
 // lineReader reads a file line by line through a small buffer, because fresh memory costs a
@@ -241,17 +252,20 @@ func (l *lineReader) read(n int) ([]byte, error) {
 
 type head struct {
 	boot                      string
+	oldest                    int // version of a reader
 	generation                uint64
 	settings, enis, addresses int
 }
 
-func decodeHead(text string) (head, error) {
+// decodeHead reads the head for a reader of a version.
+func decodeHead(text string, version int) (head, error) {
 	fields := strings.Fields(text)
 	if len(fields) < 4 || fields[0] != magic || fields[2] != "min" {
 		return head{}, damaged("line 1: is not the head of a node cache")
 	}
-	if oldest, err := strconv.Atoi(fields[3]); err != nil || oldest > Version {
-		return head{}, fmt.Errorf("%w: it is version %s and wants a reader of version %s or later, this is %d: use plugin, agent and enipoolctl of one release", ErrVersion, fields[1], fields[3], Version)
+	oldest, err := strconv.Atoi(fields[3])
+	if err != nil || oldest > version {
+		return head{}, fmt.Errorf("%w: it is version %s and wants a reader of version %s or later, this is %d: use plugin, agent and enipoolctl of one release", ErrVersion, fields[1], fields[3], version)
 	}
 	// What stands behind these words is a newer writer's. fmt.Sscanf would take as long
 	// as a hundred addresses.
@@ -259,8 +273,7 @@ func decodeHead(text string) (head, error) {
 	if len(fields) < 14 || fields[4] != "boot" || fields[6] != "gen" || fields[8] != "settings" || fields[10] != "enis" || fields[12] != "addresses" {
 		return unreadable()
 	}
-	found := head{boot: fields[5]}
-	var err error
+	found := head{boot: fields[5], oldest: oldest}
 	if found.generation, err = strconv.ParseUint(fields[7], 10, 64); err != nil {
 		return unreadable()
 	}

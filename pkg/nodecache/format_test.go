@@ -38,20 +38,22 @@ func resum(file []byte, n int, text string) []byte {
 }
 
 func TestAFileLooksLikeTheSample(t *testing.T) {
-	want, err := os.ReadFile("testdata/small.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got strings.Builder
-	for line := range strings.Lines(string(mustEncode(t, small()))) {
-		if len(line) != lineSize {
-			t.Errorf("a line of %d bytes: %s", len(line), line)
+	for sample, state := range map[string]*ipam.State{"small": small(), "reserved": kept()} {
+		want, err := os.ReadFile("testdata/" + sample + ".txt")
+		if err != nil {
+			t.Fatal(err)
 		}
-		text, sum := line[:textSize], line[textSize+1:lineSize-1]
-		fmt.Fprintf(&got, "%s | %s\n", strings.TrimRight(text, " "), sum)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Error(diff)
+		var got strings.Builder
+		for line := range strings.Lines(string(mustEncode(t, state))) {
+			if len(line) != lineSize {
+				t.Errorf("a line of %d bytes: %s", len(line), line)
+			}
+			text, sum := line[:textSize], line[textSize+1:lineSize-1]
+			fmt.Fprintf(&got, "%s | %s\n", strings.TrimRight(text, " "), sum)
+		}
+		if diff := cmp.Diff(string(want), got.String()); diff != "" {
+			t.Errorf("%s: %s", sample, diff)
+		}
 	}
 }
 
@@ -207,6 +209,9 @@ func show(a eni.Address) string {
 	}
 	if a.State == eni.Held {
 		text += " " + a.HeldBy
+	}
+	if a.Reservation != nil {
+		text += fmt.Sprintf(" %q", fmt.Sprintf("%+v", *a.Reservation))
 	}
 	return text
 }

@@ -36,7 +36,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add(texts(mustEncode(f, small())))
 	f.Add(texts(mustEncode(f, fullCache(2))))
 	f.Add(texts(resum(mustEncode(f, small()), 12, "10.0.0.11 0 used 1.000 veth %00 %2 % - 0 - - %zz")))
-	f.Add("enipool-node-cache 2 min 2")
+	f.Add(texts(mustEncode(f, kept())))
+	f.Add("enipool-node-cache 3 min 3")
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
 		if _, err := decodeBytes([]byte(text)); err == nil && text == "" {
@@ -82,7 +83,7 @@ func FuzzDecode(f *testing.F) {
 // FuzzAddressLine: no line makes it panic, what decodes decodes to the same once
 // more, and for one owner it does the same as for all.
 func FuzzAddressLine(f *testing.F) {
-	for _, a := range small().Addresses {
+	for _, a := range append(small().Addresses, kept().Addresses...) {
 		text, err := encodeAddress(&a)
 		if err != nil {
 			f.Fatal(err)
@@ -104,7 +105,8 @@ func FuzzAddressLine(f *testing.F) {
 		}
 		k := eni.Key{Network: network, Container: container, IfName: ifname}
 		another := usedByAnother([]byte(line), ownerPrefix(k))
-		if want := a.State == eni.Used && a.Owner.Key != k; another != want {
+		// What another has claimed is shown: an ADD has to know whether that is of its pod.
+		if want := a.State == eni.Used && a.Owner.Key != k && (a.Reservation == nil || a.Lost); another != want {
 			t.Fatalf("%q used by another than %s: %v, want %v", line, k, another, want)
 		}
 		if err := decodeAddress([]byte(line), &again); err != nil || show(again) != show(a) {

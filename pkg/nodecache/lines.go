@@ -36,6 +36,9 @@ func encodeSettings(settings ipam.Settings) []string {
 	if settings.V6Block > 0 {
 		lines = append(lines, fmt.Sprintf("set ipv6Block %d", settings.V6Block))
 	}
+	for _, namespace := range settings.Gated {
+		lines = append(lines, "set gated "+escape(namespace))
+	}
 	for _, cidr := range settings.VPC {
 		lines = append(lines, "set vpc "+cidr.String())
 	}
@@ -73,6 +76,8 @@ func decodeSetting(text string, settings *ipam.Settings) error {
 		if settings.PodsInMain = value != strconv.Itoa(netconf.PodsTable); settings.PodsInMain {
 			err = fmt.Errorf("must be %d: %s", netconf.PodsTable, value)
 		}
+	case "gated":
+		settings.Gated = append(settings.Gated, unescape(value))
 	case "vpc":
 		var cidr netip.Prefix
 		cidr, err = netip.ParsePrefix(value)

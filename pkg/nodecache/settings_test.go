@@ -17,7 +17,7 @@ import (
 // compared for ever, and do nothing.
 func TestEachSettingIsWrittenAndRead(t *testing.T) {
 	full := small().Settings
-	full.Families = []eni.Family{eni.IPv4, eni.IPv6}
+	full.Families, full.Gated = []eni.Family{eni.IPv4, eni.IPv6}, []string{"db", "cache"}
 	lines := encodeSettings(full)
 	for i := range reflect.TypeFor[ipam.Settings]().NumField() {
 		name := reflect.TypeFor[ipam.Settings]().Field(i).Name

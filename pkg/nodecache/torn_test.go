@@ -129,7 +129,7 @@ func (r *tear) add(file []byte) {
 // nothing of those of other plugins.
 func (r *tear) rebuild(s *ipam.State) {
 	want := ipam.State{Settings: s.Settings, ENIs: s.ENIs}
-	for _, a := range tornCache().Addresses {
+	for _, a := range tornCache(false).Addresses {
 		want.Addresses = append(want.Addresses, eni.Address{Addr: a.Addr, ENI: a.ENI})
 	}
 	kernel := map[netip.Addr]eni.Owner{}
@@ -175,8 +175,8 @@ func (r *tear) taken(who string, s *ipam.State) {
 	}
 }
 
-// tornCache is a node state of both families on two ENIs, all free.
-func tornCache() *ipam.State {
+// tornCache is a node state of both families on two ENIs, all free, or in part reserved.
+func tornCache(reserved bool) *ipam.State {
 	s := small()
 	s.Settings.Families = []eni.Family{eni.IPv4, eni.IPv6}
 	s.ENIs[0].V6 = eni.Net{Primary: netip.MustParsePrefix("2001:db8:0:1::20/64"), Gateway: netip.MustParseAddr("fe80::1")}
@@ -190,15 +190,29 @@ func tornCache() *ipam.State {
 			}
 		}
 	}
+	if reserved {
+		wanted := map[netip.Addr]eni.Reservation{}
+		for i, a := range s.Addresses {
+			if pod := i / 2; pod%2 == 1 { // each has both families
+				wanted[a.Addr] = eni.Reservation{Topology: "db", Namespace: "default", Pod: fmt.Sprint("db-", pod)}
+			}
+		}
+		s.Reserve(wanted, 0)
+	}
 	return s
 }
 
 // TestTornWritesGiveNothingTwice replays what a crash in the middle of any write of a random
 // history may leave: nobody gets what a pod has, or had a moment ago.
-func TestTornWritesGiveNothingTwice(t *testing.T) {
+func TestTornWritesGiveNothingTwice(t *testing.T) { tearHistory(t, history{}) }
+
+// The same with pods that claim what is reserved for them: nobody else gets any of that.
+func TestTornWritesGiveNobodyWhatIsReserved(t *testing.T) { tearHistory(t, history{reserved: true}) }
+
+func tearHistory(t *testing.T, h history) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	c := newCache(t, tornCache())
-	h := history{rng: rng}
+	c := newCache(t, tornCache(h.reserved))
+	h.rng = rng
 	tries := 0
 	for range 40 {
 		var what string
@@ -221,9 +235,10 @@ func TestTornWritesGiveNothingTwice(t *testing.T) {
 
 // history makes the changes that plugin and agent make in place.
 type history struct {
-	rng  *rand.Rand
-	pods []string
-	next int
+	rng      *rand.Rand
+	reserved bool // some pods claim what is reserved for them
+	pods     []string
+	next     int
 }
 
 func (h *history) change(s *ipam.State) string {
@@ -240,6 +255,13 @@ func (h *history) change(s *ipam.State) string {
 		o := owner(name)
 		if h.next%3 == 0 {
 			o.Kind = eni.Delegated
+		}
+		if h.reserved && h.next%2 == 0 {
+			o.Pod = fmt.Sprint("db-", h.rng.IntN(10))
+			if l, err := s.AssignReserved(o, "db", "", now); err == nil && len(l.Addresses) > 0 {
+				h.pods = append(h.pods, name)
+			}
+			return name + " claims for " + o.Pod
 		}
 		if _, err := s.AssignPod(o, "", now); err == nil {
 			h.pods = append(h.pods, name)

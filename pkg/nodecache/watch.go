@@ -7,14 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/fsnotify/fsnotify"
 )
 
 // Watch sends on C when the file may have changed. Changes that come together are sent once.
 type Watch struct {
 	C       <-chan struct{}
-	watcher *fsnotify.Watcher
+	notices *inotify
 	done    chan struct{}
 }
 
@@ -22,7 +20,7 @@ type Watch struct {
 // Call it before looking at the node state, then no change is missed. Close ends it.
 func (c Cache) Watch() (*Watch, error) {
 	name := filepath.Base(c.Path)
-	return c.watch(func(_ *fsnotify.Watcher, e fsnotify.Event) bool { return changed(e, name) }, filepath.Dir(c.Path))
+	return c.watch(func(_ *inotify, n notice) bool { return changed(n, name) }, filepath.Dir(c.Path))
 }
 
 // WatchAll is Watch for the agent: it wakes also when an ADD begins or ends to
@@ -36,74 +34,72 @@ func (c Cache) WatchAll() (*Watch, error) {
 	}
 	name, pending := filepath.Base(c.Path), filepath.Base(c.pendingDir())
 	folder, lock := filepath.Dir(c.Path), filepath.Base(c.AgentLock())
-	return c.watch(func(w *fsnotify.Watcher, e fsnotify.Event) bool {
-		gone := e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
+	return c.watch(func(i *inotify, n notice) bool {
+		gone := n.has(removed | moved)
 		switch {
-		case gone && filepath.Clean(e.Name) == folder:
+		case n.dir == c.pendingDir():
+			return n.name != "" && n.has(came|removed) && !strings.HasSuffix(n.name, unfinished)
+		case n.name == "":
+			return gone
+		case n.name == pending && n.has(came):
+			_ = i.add(c.pendingDir()) // somebody removed it; if this fails the agent's next tick reads it
 			return true
-		case filepath.Base(filepath.Dir(e.Name)) == pending:
-			return (e.Has(fsnotify.Create) || e.Has(fsnotify.Remove)) && !strings.HasSuffix(e.Name, unfinished)
-		case filepath.Base(e.Name) == pending && e.Has(fsnotify.Create):
-			_ = w.Add(c.pendingDir()) // somebody removed it; if this fails the agent's next tick reads it
-			return true
-		case gone && (filepath.Base(e.Name) == name || filepath.Base(e.Name) == lock):
+		case gone && (n.name == name || n.name == lock):
 			return true
 		}
-		return changed(e, name)
+		return changed(n, name)
 	}, folder, c.pendingDir())
 }
 
-// changed tells whether the event is a change of the file.
-func changed(e fsnotify.Event, name string) bool {
-	return filepath.Base(e.Name) == name && (e.Has(fsnotify.Write) || e.Has(fsnotify.Create))
-}
+// changed tells whether the notice is of a change of the file.
+func changed(n notice, name string) bool { return n.name == name && n.has(came|written) }
 
 // watch watches folders, and not files: a new layout comes by rename. matters
-// tells which events wake.
-func (c Cache) watch(matters func(*fsnotify.Watcher, fsnotify.Event) bool, dirs ...string) (*Watch, error) {
-	watcher, err := fsnotify.NewWatcher()
+// tells which notices wake.
+func (c Cache) watch(matters func(*inotify, notice) bool, dirs ...string) (*Watch, error) {
+	notices, err := newInotify()
 	if err != nil {
 		return nil, fmt.Errorf("watch node cache: %w", err)
 	}
 	for _, dir := range dirs {
-		if err := watcher.Add(dir); err != nil {
-			watcher.Close()
+		if err := notices.add(dir); err != nil {
+			notices.file.Close()
 			return nil, fmt.Errorf("watch node cache: %w", err)
 		}
 	}
 	wake := make(chan struct{}, 1)
-	w := &Watch{C: wake, watcher: watcher, done: make(chan struct{})}
+	w := &Watch{C: wake, notices: notices, done: make(chan struct{})}
 	go w.forward(matters, wake)
 	return w, nil
 }
 
-func (w *Watch) forward(matters func(*fsnotify.Watcher, fsnotify.Event) bool, wake chan<- struct{}) {
+// forward wakes until the watch is closed. What can't be read may have been a change.
+func (w *Watch) forward(matters func(*inotify, notice) bool, wake chan<- struct{}) {
 	defer close(w.done)
 	for {
-		select {
-		case e, ok := <-w.watcher.Events:
-			if !ok {
-				return
-			}
-			if !matters(w.watcher, e) {
-				continue
-			}
-		case _, ok := <-w.watcher.Errors:
-			// An overflow lost events: the file may have changed.
-			if !ok {
-				return
-			}
+		n, lost, err := w.notices.next()
+		if errors.Is(err, fs.ErrClosed) {
+			return
+		}
+		if err == nil && !lost && !matters(w.notices, n) {
+			continue
 		}
 		select {
 		case wake <- struct{}{}:
 		default:
+		}
+		if err != nil {
+			return
 		}
 	}
 }
 
 // Close ends the watch and waits for its goroutine.
 func (w *Watch) Close() error {
-	err := w.watcher.Close()
+	err := w.notices.file.Close()
 	<-w.done
+	if errors.Is(err, fs.ErrClosed) { // it had ended
+		return nil
+	}
 	return err
 }

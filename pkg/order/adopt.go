@@ -1,10 +1,9 @@
 package order
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
@@ -19,12 +18,27 @@ type Changes struct {
 	Add  []Added  // addresses that the node state does not have
 	Gone []string // ids of ENIs that are no more
 
-	Reserve   []Reserved   // general ones that become reserved
-	Unreserve []netip.Addr // reserved ones that become general
+	Reserve   []Reserved   // what is to be kept, or for another pod than it is
+	Unreserve []netip.Addr // what is kept and is not to be: it goes back, and is never general
 	Release   []netip.Addr // free ones that leave service
 	Found     []netip.Addr // lost ones that are there again
 	Lost      []netip.Addr // pods' that the cloud took away
 	Drop      []netip.Addr // nobody's that the cloud took away
+}
+
+// Due returns the changes without what may not be yet: a pod has an address that is kept for another one, or it cools after one.
+// Until then there is nothing to write.
+func (c Changes) Due(state *ipam.State, now time.Duration) Changes {
+	if len(c.Reserve)+len(c.Unreserve) == 0 {
+		return c // nearly always
+	}
+	lines := map[netip.Addr]*eni.Address{}
+	for i := range state.Addresses {
+		lines[state.Addresses[i].Addr] = &state.Addresses[i]
+	}
+	c.Reserve = slices.DeleteFunc(slices.Clone(c.Reserve), func(r Reserved) bool { return !state.CanReserve(lines[r.Addr], r.reservation(), now) })
+	c.Unreserve = slices.DeleteFunc(slices.Clone(c.Unreserve), func(addr netip.Addr) bool { return !state.CanUnreserve(lines[addr], now) })
+	return c
 }
 
 // Added is the new addresses of one ENI.
@@ -116,16 +130,13 @@ func (a *adoption) noteLine(line eni.Address) {
 	case missing:
 	case line.Lost && !a.out[addr]:
 		c.Found = append(c.Found, addr)
-	case line.State != eni.Free && line.State != eni.Cooling && line.State != eni.Held:
-	case a.out[addr]:
-		if line.State == eni.Held && IsReserved(line.HeldBy) {
-			c.Unreserve = append(c.Unreserve, addr) // it cools, and goes by the next adoption
-		}
-		c.Release = append(c.Release, addr)
-	case reserved && !IsReserved(line.HeldBy):
-		c.Reserve = append(c.Reserve, r)
-	case !reserved && IsReserved(line.HeldBy):
+	case line.State == eni.Releasing:
+	case line.Reservation != nil && (a.out[addr] || !reserved):
 		c.Unreserve = append(c.Unreserve, addr)
+	case a.out[addr] && line.State != eni.Used:
+		c.Release = append(c.Release, addr)
+	case reserved && (line.Reservation == nil || *line.Reservation != r.reservation()):
+		c.Reserve = append(c.Reserve, r)
 	}
 }
 
@@ -157,16 +168,13 @@ func (a *adoption) addMissing() {
 	}
 }
 
-// reservedFor begins the cause of an address that is held because it is reserved.
-const reservedFor = "reserved for "
+// PodName returns namespace/pod, "-" while it is nobody's.
+func (r Reserved) PodName() string { return r.reservation().PodName() }
 
-// cause says for people what the address is reserved for.
-func (r Reserved) cause() string {
-	if r.named() {
-		return fmt.Sprintf("%s%s/%s of topology %s", reservedFor, r.Namespace, r.Pod, r.Topology)
+// reservation is r as the node state has it. A uid alone names no pod.
+func (r Reserved) reservation() eni.Reservation {
+	if r.Pod == "" {
+		return eni.Reservation{Topology: r.Topology}
 	}
-	return fmt.Sprintf("%spods of topology %s", reservedFor, r.Topology)
+	return eni.Reservation{Topology: r.Topology, Namespace: r.Namespace, Pod: r.Pod, UID: r.UID}
 }
-
-// IsReserved tells whether a held address is held because it is reserved.
-func IsReserved(cause string) bool { return strings.HasPrefix(cause, reservedFor) }

@@ -11,7 +11,8 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 )
 
-// stateOf is a node state of machineENI's ENI "eni-a" with lines "number state", where state is as for show.
+// stateOf is a node state of machineENI's ENI "eni-a" with lines "number state", where state is as for show: "reserved:db-0" is kept for
+// the pod db-0, "reserved:" for nobody yet.
 func stateOf(lines string) *ipam.State {
 	_, nic := machineENI("eni-a")
 	s := &ipam.State{Settings: ipam.Settings{MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4}}, ENIs: []eni.Interface{nic}}
@@ -27,13 +28,18 @@ func lineOf(text string) eni.Address {
 	var state string
 	fmt.Sscanf(strings.ReplaceAll(text, "_", " "), "%d %s", &number, &state)
 	a := eni.Address{Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(number)}), Lost: state == "lost"}
-	switch state {
-	case "used", "lost":
+	switch state, pod, kept := strings.Cut(state, ":"); {
+	case state == "used" || state == "lost":
 		a.State, a.Owner = eni.Used, &eni.Owner{Key: eni.Key{Container: text}}
-	case "reserved":
-		a.State, a.HeldBy = eni.Held, Reserved{Topology: "db"}.cause()
+	case state == "claimed":
+		a.State, a.Owner, a.Reservation = eni.Used, &eni.Owner{Key: eni.Key{Container: text}, Namespace: "db", Pod: pod}, &eni.Reservation{Topology: "db", Namespace: "db", Pod: pod}
 	default:
 		a.State, _ = eni.ParseState(state)
+		if kept && pod != "" {
+			a.Reservation = &eni.Reservation{Topology: "db", Namespace: "db", Pod: pod}
+		} else if kept {
+			a.Reservation = &eni.Reservation{Topology: "db"}
+		}
 	}
 	return a
 }
@@ -46,8 +52,11 @@ func stateText(s *ipam.State) string {
 		if a.Lost {
 			state = "lost"
 		}
-		if IsReserved(a.HeldBy) {
-			state = "reserved"
+		if r := a.Reservation; r != nil {
+			if a.IsClaimed() && !a.Lost {
+				state = "claimed"
+			}
+			state += ":" + r.Pod
 		}
 		lines = append(lines, fmt.Sprintf("%d %s", a.Addr.As4()[3], state))
 	}
@@ -62,6 +71,19 @@ func hosts(numbers ...byte) (list []netip.Prefix) {
 	return list
 }
 
+// kept is what a status reserves, by lines "last byte:pod".
+func kept(lines ...string) (list []Reserved) {
+	for _, line := range lines {
+		number, pod, _ := strings.Cut(line, ":")
+		r := Reserved{Addr: netip.MustParseAddr("10.0.0." + number), Topology: "db"}
+		if pod != "" {
+			r.Namespace, r.Pod = "db", pod
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
 func TestWhatANodeStateBecomesByAStatus(t *testing.T) {
 	for _, test := range []struct {
 		name, state string
@@ -72,7 +94,7 @@ func TestWhatANodeStateBecomesByAStatus(t *testing.T) {
 		{"a prefix is all of its addresses", "", func(v *View) {
 			v.Status.ENIs[0].Addresses = []netip.Prefix{netip.MustParsePrefix("10.0.0.64/30")}
 		}, "64 free\n65 free\n66 free\n67 free"},
-		{"missing ones go, under a pod they are lost", "10 free\n11 used\n12 cooling\n13 releasing\n14 reserved", func(*View) {}, "11 lost"},
+		{"missing ones go, under a pod they are lost", "10 free\n11 used\n12 cooling\n13 releasing\n14 reserved:db-0\n15 claimed:db-1", func(*View) {}, "11 lost\n15 lost:db-1"},
 		{"a lost one is there again", "10 lost", func(v *View) { v.Status.ENIs[0].Addresses = hosts(10) }, "10 used"},
 		{"but not while it is quarantined", "10 lost", func(v *View) {
 			v.Status.ENIs[0].Addresses, v.Status.Quarantined = hosts(10), []Quarantined{{Prefix: hosts(10)[0]}}
@@ -84,9 +106,31 @@ func TestWhatANodeStateBecomesByAStatus(t *testing.T) {
 			v.Status.ENIs[0].Addresses, v.Status.Releasing, v.Spec.Release = hosts(10, 11, 12), hosts(10), hosts(11)
 		}, "12 free\n10 releasing\n11 releasing"},
 		{"a releasing one becomes free by no status", "10 releasing", func(v *View) { v.Status.ENIs[0].Addresses = hosts(10) }, "10 releasing"},
-		{"reserved ones", "10 free\n11 reserved", func(v *View) {
-			v.Status.ENIs[0].Addresses, v.Status.Reserved = hosts(10, 11, 12), []Reserved{{Addr: hosts(10)[0].Addr()}, {Addr: hosts(12)[0].Addr()}}
-		}, "10 reserved\n11 cooling\n12 reserved"},
+		{"reserved ones", "10 free\n11 reserved:", func(v *View) {
+			v.Status.ENIs[0].Addresses, v.Status.Reserved = hosts(10, 11, 12), kept("10", "11:db-1", "12:db-2")
+		}, "10 reserved:\n11 reserved:db-1\n12 reserved:db-2"},
+		{"one for another pod", "10 reserved:db-0\n11 claimed:db-1", func(v *View) {
+			v.Status.ENIs[0].Addresses, v.Status.Reserved = hosts(10, 11), kept("10:db-5", "11:db-6")
+		}, "10 reserved:db-5\n11 claimed:db-1"}, // that pod's until its DEL
+		{"what is reserved no more goes back, but for what a pod has", "10 reserved:db-0\n11 claimed:db-1\n12 free", func(v *View) {
+			v.Status.ENIs[0].Addresses = hosts(10, 11, 12)
+		}, "10 releasing:db-0\n11 claimed:db-1\n12 free"},
+		{"what an ENI that carries a topology has is nobody else's", "10 free", func(v *View) {
+			v.Status.ENIs[0].Addresses, v.Status.ENIs[0].Topology, v.Status.Reserved = hosts(10, 11, 12), "db", kept("12")
+		}, "10 free\n12 reserved:"},
+		{"what cools after a pod is nobody's first", "10 cooling", func(v *View) {
+			v.Status.ENIs[0].Addresses, v.Status.Reserved = hosts(10), kept("10:db-0")
+		}, "10 reserved:"},
+		{"what others hold is not kept, and what another pod has neither", "10 held\n11 used", func(v *View) {
+			v.Status.ENIs[0].Addresses, v.Status.Reserved = hosts(10, 11), kept("10:db-0", "11:db-1")
+		}, "10 held\n11 used"},
+		{"a kept one that may be taken away serves nobody", "10 reserved:db-0\n11 reserved:db-1", func(v *View) {
+			v.Status.ENIs[0].Addresses, v.Status.Quarantined = hosts(10, 11), []Quarantined{{Prefix: hosts(10)[0]}}
+			v.Status.Reserved, v.Status.Releasing = kept("10:db-0", "11:db-1"), hosts(11)
+		}, "10 releasing:db-0\n11 releasing:db-1"},
+		{"a kept one that is lost is there again", "10 lost", func(v *View) {
+			v.Status.ENIs[0].Addresses, v.Status.Reserved = hosts(10), kept("10:db-0")
+		}, "10 used"},
 		{"an ENI that leaves", "10 free\n11 used", func(v *View) {
 			v.Status.ENIs[0].Addresses, v.Status.LeavingInterfaces = hosts(10, 11, 12), []string{"eni-a"}
 		}, "10 releasing\n11 used\n12 releasing"},
@@ -100,6 +144,12 @@ func TestWhatANodeStateBecomesByAStatus(t *testing.T) {
 			v := View{Spec{Mode: Operator, Boot: "boot"}, Status{Mode: Operator, Revision: 5, ENIs: []ENI{made}}}
 			test.change(&v)
 			state := stateOf(test.state)
+			state.Settings.CoolDown = coolDown
+			for i := range state.Addresses {
+				if state.Addresses[i].State == eni.Cooling {
+					state.Addresses[i].Since = time.Hour - coolDown/2
+				}
+			}
 			for range 2 { // the second time changes nothing
 				if err := Adopt(state, 5, "boot", v).Apply(state, Node{}, time.Hour); err != nil {
 					t.Fatal(err)
@@ -112,6 +162,35 @@ func TestWhatANodeStateBecomesByAStatus(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+const coolDown = 30 * time.Second
+
+// What is not to be done yet is no change to write: it would be written at each look.
+func TestWhatAPodHasOrCoolsIsNotDue(t *testing.T) {
+	made, _ := machineENI("eni-a")
+	made.Addresses = hosts(10, 11, 12, 13)
+	v := View{Status: Status{Mode: Operator, Revision: 1, ENIs: []ENI{made}, Reserved: kept("11:db-9", "13:db-3")}}
+	state := stateOf("10 claimed:db-0\n11 claimed:db-1\n12 reserved:db-2\n13 reserved:db-0")
+	state.Settings.CoolDown = coolDown
+	for i := range state.Addresses {
+		state.Addresses[i].Since = time.Hour
+	}
+	if c := Adopt(state, 0, "", v).Due(state, time.Hour+coolDown-1); len(c.Reserve)+len(c.Unreserve) > 0 {
+		t.Errorf("%+v", c)
+	}
+	if at := state.CooledAt(time.Hour); at != time.Hour+coolDown {
+		t.Errorf("the first has cooled at %s", at)
+	}
+	c := Adopt(state, 0, "", v).Due(state, time.Hour+coolDown)
+	if fmt.Sprint(c.Reserve, c.Unreserve) != fmt.Sprint(kept("13:db-3"), []netip.Addr{hosts(12)[0].Addr()}) {
+		t.Errorf("%+v", c)
+	}
+	state.FreeIf(func(eni.Address) bool { return true }, 2*time.Hour)
+	c = Adopt(state, 0, "", v).Due(state, 3*time.Hour)
+	if len(c.Reserve) != 2 || len(c.Unreserve) != 2 {
+		t.Errorf("after the pods: %+v", c)
 	}
 }
 

@@ -2,6 +2,7 @@ package order
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -29,12 +30,12 @@ func (c Changes) Apply(state *ipam.State, n Node, now time.Duration) error {
 	state.MarkLost(c.Drop, now) // a pod may have taken one
 	state.DropReleased(c.Drop)
 	state.UnmarkLost(c.Found)
-	state.CoolHeld(c.Unreserve, now)
+	state.Unreserve(c.Unreserve, now)
 	state.StartRelease(c.Release, now)
 	for _, add := range c.Add {
 		c.addTo(state, add, n, now)
 	}
-	state.MarkHeld(causesOf(c.Reserve), now)
+	state.Reserve(Reservations(c.Reserve), now)
 	for _, id := range c.Gone {
 		if err := state.DropLost(id); err != nil && first == nil {
 			first = err
@@ -52,11 +53,10 @@ func (c Changes) addTo(state *ipam.State, add Added, n Node, now time.Duration) 
 		state.AddAddresses(nic.Index, withinSubnet(nic, add.Free), n.Owners, now)
 		state.AddAddresses(nic.Index, out, n.Owners, now)
 		state.StartRelease(out, now)
-		held := causesOf(add.Reserved)
 		for _, r := range add.Reserved {
 			state.AddAddresses(nic.Index, withinSubnet(nic, []netip.Addr{r.Addr}), n.Owners, now)
 		}
-		state.MarkHeld(held, now)
+		state.Reserve(Reservations(add.Reserved), now)
 	}
 }
 
@@ -71,10 +71,16 @@ func withinSubnet(nic eni.Interface, addrs []netip.Addr) []netip.Addr {
 	return may
 }
 
-func causesOf(list []Reserved) map[netip.Addr]string {
-	by := map[netip.Addr]string{}
+// Reservations returns what a node state keeps by that, by address.
+func Reservations(list []Reserved) map[netip.Addr]eni.Reservation {
+	by := map[netip.Addr]eni.Reservation{}
 	for _, r := range list {
-		by[r.Addr] = r.cause()
+		by[r.Addr] = r.reservation()
 	}
 	return by
+}
+
+// ReservedAmong returns those of the list whose addresses are among addrs.
+func ReservedAmong(list []Reserved, addrs []netip.Addr) []Reserved {
+	return slices.DeleteFunc(slices.Clone(list), func(r Reserved) bool { return !slices.Contains(addrs, r.Addr) })
 }

@@ -211,7 +211,7 @@ func (t *tally) count(a Address) {
 		t.going++
 	case a.State == eni.Free:
 		t.free++
-	case a.State == eni.Held:
+	case a.State == eni.Held || a.IsKept():
 		t.others++
 	default:
 		t.held++

@@ -51,6 +51,13 @@ func goingBack(list []Address, committed bool) []Address {
 	return list
 }
 
+func claimed(list []Address) []Address {
+	for i := range list {
+		list[i].Reservation = &eni.Reservation{}
+	}
+	return list
+}
+
 func busy(e *ENI)      { e.Busy = true }
 func leaving(e *ENI)   { e.Leaving = true }
 func keep(e *ENI)      { e.Keep = true }
@@ -77,6 +84,10 @@ create in subnet-a with 16: demand needs 48 slots, 16 there, 16 to come on a new
 assign eni-a 4 ipv4: demand needs 30 slots, 13 there, 4 to come on eni-a
 assign eni-b 13 ipv4: demand needs 30 slots, 13 there, 13 to come on eni-b
 delete eni-c: demand needs 30 slots, 13 there: eni-c has no slot and is not needed
+`},
+		{"what is reserved on an ENI keeps it, and others drain before it", effort, node(v4, card(0, v4, 8, 4), card(1, v4, 4, 0), card(2, v4, 4, 0).plus(lines(eni.IPv4, eni.Reserved, 60, 2), claimed(lines(eni.IPv4, eni.Used, 70, 1)))), 5, `
+release eni-a 1 of 10.0.0.11 to 10.0.0.11: demand needs 5 slots and may keep 15, 20 there: 1 free ones go back from eni-a
+delete eni-b 4 of 10.0.1.0 to 10.0.1.3: demand needs 5 slots and may keep 15, 20 there: all 4 slots of eni-b are idle and not needed
 `},
 		{"what is on its way counts", batch, node(v4, card(0, v4, 8, 4).with(func(e *ENI) {
 			e.Busy, e.Coming = true, []Coming{{eni.IPv4, 4}}

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -8,20 +9,23 @@ import (
 )
 
 // inReleaseOrder returns the ENIs in the order in which their slots are released: those of subnets whose addresses
-// others wait for come first, then the newest.
+// others wait for come first, then the newest, and last those that stay for what is reserved on them.
 func (l *ledger) inReleaseOrder() []*nic {
 	order := slices.Clone(l.nics)
 	slices.Reverse(order)
-	slices.SortStableFunc(order, func(a, b *nic) int {
-		switch {
-		case a.isSpared() == b.isSpared():
-			return 0
-		case a.isSpared():
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(order, func(a, b *nic) int { return cmp.Compare(a.releaseRank(), b.releaseRank()) })
 	return order
+}
+
+// releaseRank is low for an ENI whose slots are released early.
+func (n *nic) releaseRank() int {
+	switch {
+	case n.isSpared():
+		return 0
+	case slices.ContainsFunc(n.Addresses, func(a Address) bool { return a.Reservation != nil }):
+		return 2
+	}
+	return 1
 }
 
 // shrink plans what is released: free slots above the ceiling, of ENIs in the order of inReleaseOrder,
@@ -115,12 +119,12 @@ func (l *ledger) fillENIs() {
 
 // isReturnable tells whether the ENI may be deleted as far as it alone is concerned:
 // made by enipool, not the primary ENI, not the oldest that carries pods, and idle. Idle means
-// that no address of any family is a pod's, enipool's or others', or is cooling after one. An ENI that
+// that no address of any family is a pod's, enipool's or others', or is cooling after one or reserved for one. An ENI that
 // gets more in this plan is not deleted, though a block may bring the others more than they need.
 func (l *ledger) isReturnable(n *nic) bool {
 	mine := n.Index > 0 && !n.Keep && n != l.nics[0] && !l.isBeforehand(n)
 	used := slices.ContainsFunc(n.Addresses, func(a Address) bool {
-		return a.State == eni.Used || a.State == eni.Cooling || a.State == eni.Held
+		return a.State == eni.Used || a.State == eni.Cooling || a.State == eni.Held || a.State == eni.Reserved
 	})
 	return mine && !used && !n.Busy && !n.Stays && len(n.Coming) == 0 && !n.growsInBlocks()
 }

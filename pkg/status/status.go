@@ -179,6 +179,8 @@ type Addresses struct {
 	Held      int `json:"held"`               // no pod can have them: see HeldByOthers
 	Unlinked  int `json:"unlinked,omitempty"` // of those: their ENIs have no link on the node
 	Damaged   int `json:"damaged"`
+	Reserved  int `json:"reserved,omitempty"` // kept for pods that do not have them now
+	Claimed   int `json:"claimed,omitempty"`  // of Used: kept for their pods beyond their end
 }
 
 // HeldByOthers is how many others have: the kernel has something for them that is not enipool's.

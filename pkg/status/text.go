@@ -63,6 +63,9 @@ func (s Status) Lines(now time.Time, process Process) []string {
 	if n := s.Addresses.HeldByOthers(); n > 0 {
 		text.add("held", "%s that others have: see below; pool check says what to do", countAddresses(n))
 	}
+	if n, claimed := s.Addresses.Reserved, s.Addresses.Claimed; n+claimed > 0 {
+		text.add("reserved", "%s for pods that are to come, %d more that pods have", countAddresses(n), claimed)
+	}
 	if n := s.Addresses.Unlinked; n > 0 {
 		text.add("no link", "%s on ENIs that have no link on this node: no pod gets them until it is back", countAddresses(n))
 	}

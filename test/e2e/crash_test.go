@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/nettest"
+	"github.com/enipool/enipool/pkg/nodecache"
 )
 
 // point is a system call of a run: the nth of its name.
@@ -134,6 +136,36 @@ func (n *node) filterPackets() {
 	})
 }
 
+// The same holds for a pod that claims what is reserved for it: wherever it is killed, that is its own or
+// reserved for it, and never any pod's.
+func TestKilledAtAnySystemCallWhatIsReservedStaysSo(t *testing.T) {
+	if _, err := exec.LookPath("strace"); err != nil {
+		t.Skip("needs strace: make test installs it where it may")
+	}
+	for _, command := range []string{"ADD", "DEL"} {
+		t.Run(command, func(t *testing.T) {
+			n := newNode(t, ipam.Settings{}, 1, 2)
+			n.reserved = netip.MustParseAddr("10.0.1.11")
+			n.reserve(n.reserved, "pod")
+			killEverywhere(t, n, command, slices.Collect(maps.Values(recoveries())))
+		})
+	}
+}
+
+// reserve keeps an address for the pod of the name in the namespace db.
+func (n *node) reserve(addr netip.Addr, pod string) {
+	n.t.Helper()
+	err := n.Cache.Replace(n.t.Context(), func(s *ipam.State, err error) (*ipam.State, error) {
+		if err == nil {
+			s.Reserve(map[netip.Addr]eni.Reservation{addr: {Topology: "db", Namespace: "db", Pod: pod}}, nodecache.SinceBoot())
+		}
+		return s, err
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
 // extras returns what there is of pods' host ports and limits.
 func (n *node) extras() (left []string) {
 	records, err := filepath.Glob(n.Cache.Path + ".pods/eni*")
@@ -188,9 +220,9 @@ func killEverywhere(t *testing.T, n *node, command string, ways []recovery, extr
 	tries := 0
 	try := func(run func(c call)) {
 		ns := nettest.NewNetns(t, "pod")
-		c := call{command: command, id: "pod", netns: ns.Path, conf: n.conf("1.0.0", extra...)}
+		c := call{command: command, id: "pod", netns: ns.Path, conf: n.conf("1.0.0", extra...), args: "K8S_POD_NAMESPACE=db;K8S_POD_NAME=pod"}
 		if command == "DEL" {
-			n.mustRun(call{command: "ADD", id: "pod", netns: ns.Path, conf: c.conf})
+			n.mustRun(call{command: "ADD", id: "pod", netns: ns.Path, conf: c.conf, args: c.args})
 		}
 		run(c)
 		ways[tries%len(ways)](n, ns)
@@ -234,6 +266,11 @@ func (n *node) oneOwnerAtMost(at point) {
 		if err := s.Check(); err != nil || len(s.Damaged) > 0 {
 			n.t.Fatalf("killed at %v: %v %v", at, err, s.Damaged)
 		}
+		for _, a := range s.Addresses {
+			if kept := a.Reservation != nil; kept != (a.Addr == n.reserved) {
+				n.t.Fatalf("killed at %v: %s is %s, reserved for %v", at, a.Addr, a.State, a.Reservation)
+			}
+		}
 	})
 }
 
@@ -245,7 +282,7 @@ func (n *node) mustBeAsBefore(at point) {
 		if used := s.Used(); len(used) != 1 || used[0].Owner.Container != "first" {
 			n.t.Fatalf("killed at %v: used %v", at, used)
 		}
-		if c := s.Count(time.Hour*1e6, nil); c.Free != 2 || len(s.Damaged) > 0 {
+		if c := s.Count(time.Hour*1e6, nil); c.Free+c.Reserved != 2 || n.reserved.IsValid() != (c.Reserved == 1) || len(s.Damaged) > 0 {
 			n.t.Fatalf("killed at %v: %+v, damaged %v", at, c, s.Damaged)
 		}
 	})

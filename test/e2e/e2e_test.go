@@ -73,6 +73,8 @@ type node struct {
 	t     testing.TB
 	Cache nodecache.Cache
 	every int // one of so many system calls is drawn that a call could be killed at, 0 for all
+
+	reserved netip.Addr // kept for a pod, the zero Addr for none
 }
 
 // newNode makes a node of ENIs with so many addresses each. Its links lead

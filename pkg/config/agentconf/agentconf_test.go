@@ -124,6 +124,8 @@ var eachKey = []struct {
 	{"families: [ipv6, ipv4]", func(c *Config) { c.Settings.Families = []eni.Family{eni.IPv4, eni.IPv6} }},
 	{"families: [ipv6]", func(c *Config) { c.Settings.Families = []eni.Family{eni.IPv6} }},
 	{"families: []", func(*Config) {}},
+	{"gatedNamespaces: [db, cache]", func(c *Config) { c.Settings.Gated = []string{"db", "cache"} }},
+	{"gatedNamespaces: []", func(*Config) {}},
 	{"cloud: {endpoint: http://127.0.0.1:9810}", func(c *Config) { c.Cloud.Endpoint = "http://127.0.0.1:9810" }},
 	{"cloud: {endpoint: 'http://[::1]:9810/'}", func(c *Config) { c.Cloud.Endpoint = "http://[::1]:9810/" }},
 	{"cloud: {endpoint: 'http://localhost:80'}", func(c *Config) { c.Cloud.Endpoint = "http://localhost:80" }},

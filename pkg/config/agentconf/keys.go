@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,9 @@ const (
 	mostAtOnce    = 64
 	mostPerENI    = 1024
 )
+
+// namespaceName is what the API server takes as the name of a namespace.
+var namespaceName = regexp.MustCompile("^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
 
 // The releases that keys came with.
 const (
@@ -110,6 +114,13 @@ func settingKeys(conf *Config) []keys.Key {
 		maskKey("markMask", &settings.MarkMask).Live(release1, "The eight bits of packet and connection marks that are enipool's."),
 		keys.Families("families", &settings.Families).
 			Restart(release1, "What each pod gets: ipv4, ipv6, or both from the same ENI."),
+		keys.List("gatedNamespaces", "the name of a namespace, named once", func(text string) bool {
+			once := !slices.Contains(settings.Gated, text)
+			settings.Gated = append(settings.Gated, text)
+			return once && namespaceName.MatchString(text)
+		}).At(keys.ListAt(&settings.Gated)).
+			Of(keys.Rule{"type": []string{"array", "null"}, "uniqueItems": true, "items": keys.Rule{"type": "string", "pattern": namespaceName.String()}}).
+			Live(unreleased, "Namespaces in which a pod gets only an address that is reserved for it, where the runtime does not pass the annotations of pods."),
 	}
 }
 

@@ -60,6 +60,8 @@ func TestErrorsNameTheKeyAndWhatIsAllowed(t *testing.T) {
 		{"colDown: 5s", "colDown: unknown key; did you mean coolDown?"},
 		{"families: [ipv4, ipv5]", `families[1]: "ipv5": must be ipv4 or ipv6`},
 		{"families: [ipv4, ipv4]", `families[1]: "ipv4": must be ipv4 or ipv6`},
+		{"gatedNamespaces: [db, db]", `gatedNamespaces[1]: "db": must be the name of a namespace, named once`},
+		{"gatedNamespaces: [Db]", `gatedNamespaces[0]: "Db": must be the name of a namespace, named once`},
 		{"cloud: {provider: gcp}", `cloud.provider: "gcp": must be sim, aws, baidu or operator`},
 		{"cloud: {provider: operator}\nkubernetes: {enabled: false}", `kubernetes.enabled: "false": must be true or auto with provider operator, which the agent meets at the API server`},
 		{"cloud: {provider: operator}\npool: {batch: 300}", `pool.batch: "300": must be at most 256 with provider operator`},

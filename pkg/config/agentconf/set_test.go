@@ -224,7 +224,7 @@ func TestKeysAreThoseOfTheTableWithoutLists(t *testing.T) {
 			missing = append(missing, k.Name)
 		}
 	}
-	if diff := cmp.Diff([]string{"vpcCIDRs", "families", "cloud.subnets", "cloud.subnetTags", "cloud.securityGroups", "cloud.tags"}, missing); diff != "" {
+	if diff := cmp.Diff([]string{"vpcCIDRs", "families", "gatedNamespaces", "cloud.subnets", "cloud.subnetTags", "cloud.securityGroups", "cloud.tags"}, missing); diff != "" {
 		t.Errorf("not settable (-want +got):\n%s", diff)
 	}
 	if slices.Contains(slices.Collect(maps.Values(known)), "") {

@@ -25,7 +25,7 @@ var examples = map[string]any{
 	"node": "n1", "cache": "/run/x/node.cache", "state": "/run/x/agent.json", "maxPods": 20, "kubeletConfig": "/etc/k.yaml", "fastPath": "auto",
 	"resync": "30s", "settle": "20s", "orphanAge": "2m", "leakAge": "20m", "listen": "127.0.0.1:1", "profile": true, "logLevel": "warn", "logFormat": "json",
 	"routing": "rule", "firewall": "nftables", "vpcCIDRs": []any{"10.1.0.0/16", "2001:db8::/56"}, "snat": false, "coolDown": "1m30s", "markMask": "0xff000000",
-	"families": []any{"ipv6"}, "cloud.provider": "baidu", "cloud.endpoint": "https://example.org", "cloud.metadata": "http://127.0.0.1:1", "cloud.region": "bj",
+	"families": []any{"ipv6"}, "gatedNamespaces": []any{"db"}, "cloud.provider": "baidu", "cloud.endpoint": "https://example.org", "cloud.metadata": "http://127.0.0.1:1", "cloud.region": "bj",
 	"cloud.instance": "i-1", "cloud.kind": "bbc", "cloud.vpc": "vpc-1", "cloud.zone": "zoneA", "cloud.maxENIs": 3, "cloud.maxIPsPerENI": 9, "cloud.cluster": "c.1",
 	"cloud.subnets": []any{"sbn-1"}, "cloud.subnetTags": map[string]any{"pods": "1"}, "cloud.securityGroups": []any{"g-1"}, "cloud.tags": map[string]any{"team": "net"},
 	"cloud.prefixes": true, "cloud.describe": "90s", "cloud.callsPerSecond": 7, "cloud.callsBurst": 8, "cloud.concurrent": 2, "cloud.timeout": "20s",

@@ -159,6 +159,7 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 	tell(addressesDesc, a.HeldByOthers(), "held")
 	tell(addressesDesc, a.Unlinked, "unlinked")
 	tell(addressesDesc, a.Damaged, "damaged")
+	tell(addressesDesc, a.Reserved, "reserved")
 	for _, k := range pool.Kinds() {
 		tell(causeDesc, oneIf(len(newest.Causes) > 0 && newest.Causes[0].Kind == k.String()), k.String())
 	}

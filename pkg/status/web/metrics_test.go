@@ -87,7 +87,7 @@ func TestTheGaugesAreTheLastStatus(t *testing.T) {
 	m := New("v1")
 	m.Observe(status.Status{Reason: "up", Exhausted: "subnet-b"})
 	m.Observe(status.Status{Demand: 36, Need: 48, Target: 49, Reason: "hold-delay", Burst: true, Most: 109, MaxPods: 110,
-		Addresses: status.Addresses{Attached: 28, Free: 1, Used: 2, Cooling: 3, Releasing: 4, Lost: 5, Held: 16, Unlinked: 9, Damaged: 6},
+		Addresses: status.Addresses{Attached: 28, Free: 1, Used: 2, Cooling: 3, Releasing: 4, Lost: 5, Held: 16, Unlinked: 9, Damaged: 6, Reserved: 8, Claimed: 1},
 		ENIs:      2, ENILimit: 4, PendingADDs: 35, StaleAllocations: 7, InFlight: []string{"a", "b"}, Backoff: []string{"c"},
 		Causes: []status.Cause{{Kind: "subnet-full"}, {Kind: "throttled"}}, TargetCauses: []string{"d", "e", "f"}, Refused: &status.Refused{}, Ready: true, Exhausted: "subnet-a,subnet-c",
 		Findings: status.Findings{LeftOut: []string{"g", "h"}, Misrouted: []string{"i"}, Unlinked: []string{"j", "k", "l"}, Undone: make([]status.Undone, 4)}})
@@ -96,7 +96,7 @@ func TestTheGaugesAreTheLastStatus(t *testing.T) {
 		"enipool_max_pods": 110, "enipool_enis": 2, "enipool_eni_limit": 4, "enipool_waiters": 35, "enipool_orphans": 7,
 		"enipool_in_flight": 2, "enipool_backoffs": 1, "enipool_blockers": 3, "enipool_quarantined": 2, "enipool_misrouted": 1, "enipool_links_missing": 3, "enipool_repairs_undone": 4, "enipool_config_ok": 0, "enipool_ready": 1,
 		`enipool_addresses{state="free"}`: 1, `enipool_addresses{state="used"}`: 2, `enipool_addresses{state="cooling"}`: 3,
-		`enipool_addresses{state="releasing"}`: 4, `enipool_addresses{state="lost"}`: 5, `enipool_addresses{state="held"}`: 7, `enipool_addresses{state="unlinked"}`: 9, `enipool_addresses{state="damaged"}`: 6,
+		`enipool_addresses{state="releasing"}`: 4, `enipool_addresses{state="lost"}`: 5, `enipool_addresses{state="held"}`: 7, `enipool_addresses{state="unlinked"}`: 9, `enipool_addresses{state="damaged"}`: 6, `enipool_addresses{state="reserved"}`: 8,
 		`enipool_subnet_exhausted{subnet="subnet-a"}`: 1, `enipool_subnet_exhausted{subnet="subnet-b"}`: 0, `enipool_subnet_exhausted{subnet="subnet-c"}`: 1,
 	}
 	for kind := range strings.FieldsSeq("forbidden unavailable wrong-instance operator-silent cache-unusable address-limit subnet-full eni-limit no-subnet throttled link-missing setup-failed call-failed held-by-others room-taken under-way") {

@@ -138,13 +138,22 @@ func printAll(out io.Writer, view shown, wide bool) error {
 
 func printENIs(out io.Writer, report node.Report) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ENI\tDEVICE\tPRIMARY\tTOTAL\tUSED\tFREE\tCOOLING\tRELEASING\tHELD")
+	fmt.Fprint(table, "ENI\tDEVICE\tPRIMARY\tTOTAL\tUSED\tFREE\tCOOLING\tRELEASING\tHELD")
+	keeps := slices.ContainsFunc(report.ENIs, func(e node.ReportENI) bool { return e.Reserved+e.Claimed > 0 })
+	if keeps { // only on nodes with pods of topologies
+		fmt.Fprint(table, "\tRESERVED\tCLAIMED")
+	}
+	fmt.Fprintln(table)
 	for _, e := range report.ENIs {
 		primary := make([]string, len(e.Primary))
 		for i, p := range e.Primary {
 			primary[i] = p.String()
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", e.ID, e.Device, strings.Join(primary, ","), e.Total, e.Used, e.Free, e.Cooling, e.Releasing, e.Held)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d", e.ID, e.Device, strings.Join(primary, ","), e.Total, e.Used, e.Free, e.Cooling, e.Releasing, e.Held)
+		if keeps {
+			fmt.Fprintf(table, "\t%d\t%d", e.Reserved, e.Claimed)
+		}
+		fmt.Fprintln(table)
 	}
 	return table.Flush()
 }
@@ -165,6 +174,12 @@ func printAddresses(out io.Writer, report node.Report, wide bool) error {
 			pod = address.Namespace + "/" + address.Pod
 		case address.Pod == "" && address.Container != "":
 			pod = address.Container
+		}
+		if address.State == eni.Reserved.String() && address.Pod == "" {
+			pod = "nobody yet"
+		}
+		if address.Topology != "" {
+			pod += ", topology " + address.Topology
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s", address.Address, address.ENI, address.State, time.Duration(address.Seconds)*time.Second, pod)
 		if wide {
