@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// operatorFile is that of the operators.
+// operatorFile is that of the operators; more is added to it.
 const operatorFile = `cloud:
   provider: sim
   endpoint: unix:///run/account/vpc.sock
@@ -31,8 +31,8 @@ patches:
     - {op: add, path: /spec/template/spec/containers/0/volumeMounts/-, value: {name: account, mountPath: /run/account}}
 `
 
-// installOperators installs the shipped manifests as people do, and waits until both operators are ready.
-func (c *cluster) installOperators() {
+// installOperators installs the shipped manifests as people do, and waits until both operators are ready. More is added to their file.
+func (c *cluster) installOperators(more string) {
 	c.t.Helper()
 	for _, n := range c.nodes {
 		n.Import(archive(c.dir, "operator-"+first))
@@ -44,7 +44,7 @@ func (c *cluster) installOperators() {
 	base, err = filepath.Rel(dir, base)
 	c.must(err)
 	for name, text := range map[string]string{"kustomization.yaml": fmt.Sprintf(operatorOverlay, base, first),
-		"operator.yaml": fmt.Sprintf(operatorFile, c.nodes[0].Name, lab.Subnet.ID)} {
+		"operator.yaml": fmt.Sprintf(operatorFile, c.nodes[0].Name, lab.Subnet.ID) + more} {
 		c.must(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	c.Kubectl("apply", "--server-side", "--validate=strict", "--kustomize=../../conf/kubernetes/crds")
