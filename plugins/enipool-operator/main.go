@@ -134,7 +134,7 @@ func prepare(file string, stderr io.Writer, takeLogs func(*slog.Logger)) (*proce
 		return nil, err
 	}
 	o, err := operator.New(operator.Options{Region: account, Objects: objects, Lease: conf.Lease(), Timeout: conf.Cloud.Timeout, Gate: gate, Actions: actions,
-		Describe: conf.Cloud.Describe, LeakAge: conf.LeakAge, Share: conf.Share, Budget: conf.Budget, Observe: conf.Observe, Log: log, Meter: metrics, Tell: events.Tell})
+		Describe: conf.Cloud.Describe, LeakAge: conf.LeakAge, Share: conf.Share, Budget: conf.Budget, Observe: conf.Observe, Cluster: conf.Cloud.Cluster, Log: log, Meter: metrics, Tell: events.Tell})
 	if err != nil {
 		return nil, err
 	}

@@ -173,7 +173,7 @@ func TestWhoLeadsIsSaid(t *testing.T) {
 type knows struct{ err error }
 
 func (k knows) Report(context.Context) (operator.Report, error) {
-	return operator.Report{Epoch: 7, Nodes: map[string]int{"Operator": 2}, Satisfied: 1, Queue: []operator.Waiting{{Class: "starving", Count: 3}},
+	return operator.Report{Epoch: 7, OtherCluster: "blue", Nodes: map[string]int{"Operator": 2}, Satisfied: 1, Queue: []operator.Waiting{{Class: "starving", Count: 3}},
 		Budget: []operator.Tokens{{Action: "AssignPrivateIpAddresses", Tokens: 2.4, PerSecond: 2, Usual: 4, Others: 0.25, Closed: 1.5, Waiting: 3}}}, k.err
 }
 
@@ -249,7 +249,7 @@ func TestTheOperatorIsAsked(t *testing.T) {
 	s.Serve("op-1:9810", pagesOf(knows{operator.ErrNotLeading}))
 	s.Serve("op-2:9810", pagesOf(knows{}))
 	code, out, errs := run(Command(), append([]string{"cluster", "budget"}, flags...)...)
-	for _, want := range []string{"epoch 7, 2 nodes with an operator, 1 of them have what they want", "starving  3", "AssignPrivateIpAddresses  2       2/s   4/s    0.25/s  1.5s    3"} {
+	for _, want := range []string{"epoch 7, 2 nodes with an operator, 1 of them have what they want", "the nodes' ENIs are tagged with cluster blue", "starving  3", "AssignPrivateIpAddresses  2       2/s   4/s    0.25/s  1.5s    3"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("exit %d, %q is not in\n%s%s", code, want, out, errs)
 		}
