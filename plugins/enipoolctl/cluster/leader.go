@@ -47,7 +47,7 @@ func (a *API) FindLeader(ctx context.Context) (who Leader) {
 	case err != nil:
 		return Leader{Unknown: err.Error()}
 	case first == nil:
-		return Leader{Elsewhere: a.findElsewhere(ctx)}
+		return Leader{Elsewhere: findElsewhere(ctx, a)}
 	}
 	who = leaderOf(first, time.Now())
 	// By another machine's clock it may have run out long ago and be renewed all the time.
@@ -81,7 +81,7 @@ func (a *API) readLease(ctx context.Context) (*coordinationv1.Lease, error) {
 }
 
 // findElsewhere returns the first namespace that has a Lease of operators, "" if none has one or not all may be listed.
-func (a *API) findElsewhere(ctx context.Context) string {
+func findElsewhere(ctx context.Context, a *API) string {
 	which, list := metav1.ListOptions{FieldSelector: "metadata.name=" + leaseName}, &coordinationv1.LeaseList{}
 	if err := a.leases.Get().Resource("leases").VersionedParams(&which, metav1.ParameterCodec).Do(ctx).Into(list); err != nil {
 		return ""
