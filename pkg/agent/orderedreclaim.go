@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -43,10 +44,17 @@ func askedIn(newest order.Object) []string {
 	return newest.ReclaimIn
 }
 
-// idleIn returns how many slots that no pod uses the node has in those subnets.
+// idleIn returns how many slots that no pod uses the node has in those subnets, of a node with prefixes in whole ones.
 func (o *ordered) idleIn(cached *ipam.State, in []string, now time.Duration) (sum int) {
+	lies := func(nic eni.Interface) bool {
+		have, known := o.view.eni(nic.ID)
+		return known && nic.Index >= o.firstIndex() && slices.Contains(in, have.Subnet)
+	}
+	if o.view.inBlocks() {
+		return o.wholeIdle(cached, lies, now)
+	}
 	for _, nic := range cached.ENIs {
-		if have, known := o.view.eni(nic.ID); known && nic.Index >= o.firstIndex() && slices.Contains(in, have.Subnet) {
+		if lies(nic) {
 			_, idle, _ := slotsOf(cached, nic.Index, now)
 			sum += idle
 		}
@@ -92,9 +100,9 @@ func (o *ordered) answerReclaim(k asking, asks *order.Asks, now time.Duration) {
 }
 
 // idleSlots returns how many slots the node could do without, but for the one that an operator leaves it, and false as long as it
-// must release none. Whole ENIs and whole blocks are not asked for.
+// must release none. Whole ENIs are not asked for.
 func (o *ordered) idleSlots(cached *ipam.State, now time.Duration) (n int, sure bool) {
-	if o.conf.Pool.Mode == pool.Burstable || o.view.inBlocks() {
+	if o.conf.Pool.Mode == pool.Burstable {
 		return 0, true
 	}
 	sizing := o.conf.Pool.Sizing(o.view.limits, cached.Settings.Families)
@@ -102,7 +110,39 @@ func (o *ordered) idleSlots(cached *ipam.State, now time.Duration) (n int, sure 
 		return 0, false
 	}
 	need := max(o.demand.total, o.mem.Scale.Peak(heed(sizing, true)))
-	return max(0, countDemand(cached, now, o.firstIndex()).owned-need-max(0, sizing.ExhaustedSpare-1)), true
+	n = max(0, countDemand(cached, now, o.firstIndex()).owned-need-max(0, sizing.ExhaustedSpare-1))
+	if !o.view.inBlocks() {
+		return n, true
+	}
+	// The one that it keeps is of none that goes.
+	size := max(1, o.view.limits.V4Block.Size)
+	whole := min(o.wholeIdle(cached, func(nic eni.Interface) bool { return nic.Index >= o.firstIndex() }, now), max(0, n-1)/size*size)
+	return whole + min(1, whole), true
+}
+
+// wholeIdle returns how many slots the node has in prefixes of IPv4 of which no pod uses anything, on those ENIs. Of IPv6 alone none are told: a prefix is
+// all that an ENI needs.
+func (o *ordered) wholeIdle(cached *ipam.State, lies func(eni.Interface) bool, now time.Duration) (slots int) {
+	block := o.view.limits.V4Block
+	if block.Size <= 1 || !slices.Contains(cached.Settings.Families, eni.IPv4) {
+		return 0
+	}
+	on := map[int]bool{}
+	for _, nic := range cached.ENIs {
+		on[nic.Index] = lies(nic)
+	}
+	count := map[netip.Prefix]int{}
+	for i := range cached.Addresses {
+		line := &cached.Addresses[i]
+		if line.Family() != eni.IPv4 || !on[line.ENI] || line.State != eni.Free || line.Lost || cached.IsCooling(line, now) {
+			continue
+		}
+		p, _ := line.Addr.Prefix(block.Bits) // an IPv4 address has that many
+		if count[p]++; count[p] == block.Size {
+			slots += block.Size
+		}
+	}
+	return slots
 }
 
 // idleBySubnet returns where so many idle slots lie, nil where that is one subnet: each number may be all that the node has idle there.
@@ -115,6 +155,9 @@ func (o *ordered) idleBySubnet(cached *ipam.State, idle int, now time.Duration) 
 	}
 	if idle == 0 || len(where) < 2 {
 		return nil
+	}
+	if o.view.inBlocks() {
+		idle-- // the one that it keeps is in none of them
 	}
 	for id := range where {
 		if where[id] = min(idle, o.idleIn(cached, []string{id}, now)); where[id] == 0 {

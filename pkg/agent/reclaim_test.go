@@ -218,3 +218,30 @@ func TestANodeThatDoesNotAnswerIsNotWaitedFor(t *testing.T) {
 		}
 	})
 }
+
+// Of a node with prefixes whole ones are asked for, as many as it takes, and those go of which no pod uses anything.
+func TestIdlePrefixesGoToNodesWhosePodsWait(t *testing.T) {
+	inZoneOf(t, []sim.Subnet{subnet("subnet-a", "10.0.4.0/24")}, slices.Repeat([]eni.Limits{slashes28(5)}, 3), 3, []int{40, 25, 1}, func(t *testing.T, z *zone) {
+		if got := z.has(); !slices.Equal(got, []int{48, 32, 16}) {
+			t.Fatalf("the nodes have %v", got)
+		}
+		// Two prefixes and the one slot that an operator leaves.
+		for i, want := range []int32{33, 17, 0} {
+			if got := z.object(fmt.Sprint("n", i)).Spec.IdleSlots; got != want {
+				t.Errorf("n%d tells of %d idle slots, want %d", i, got, want)
+			}
+		}
+		poor := z.nodes[2]
+		z.starve(poor, 3)
+		if left := z.untilServed(poor, time.Minute); left > 0 {
+			t.Errorf("%d pods wait", left)
+		}
+		sleep(10 * time.Minute)
+		if got := z.has(); !slices.Equal(got, []int{32, 32, 32}) || !slices.Equal(z.asked(), []int{16, 0, 0}) {
+			t.Errorf("the nodes have %v, asked for %v", got, z.asked())
+		}
+		for _, n := range z.nodes {
+			n.must(t)
+		}
+	})
+}

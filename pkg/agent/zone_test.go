@@ -32,6 +32,7 @@ import (
 // for the API server.
 type zone struct {
 	*world
+	prefixes bool
 	mu       sync.Mutex
 	version  int
 	networks map[string]*crd.NodeNetwork
@@ -69,6 +70,7 @@ func inZoneOf(t *testing.T, subnets []sim.Subnet, limits []eni.Limits, pods int,
 		for i, n := range free {
 			z.addZoneNode(fmt.Sprint("n", i), n, limits[i]).seed = uint64(i)
 		}
+		z.prefixes = limits[0].V4Block.Size > 0
 		z.lead()
 		defer func() { z.end() }()
 		for _, n := range w.nodes {
@@ -99,7 +101,7 @@ func (elsewhere) Self(context.Context) (driver.Self, error) {
 func (z *zone) lead() {
 	traits := sim.LikeEC2()
 	gate := operator.NewGate(operator.Wall{})
-	region := engine.NewRegion(elsewhere{z.account.Driver("", traits)}, engine.Options{SubnetTags: map[string]string{"pods": "yes"}, Cluster: "blue", Admit: gate.Admit, Limit: 5 * time.Second})
+	region := engine.NewRegion(elsewhere{z.account.Driver("", traits)}, engine.Options{SubnetTags: map[string]string{"pods": "yes"}, Cluster: "blue", Prefixes: z.prefixes, Admit: gate.Admit, Limit: 5 * time.Second})
 	op, err := operator.New(operator.Options{Region: region, Objects: z, Lease: testLease, Timeout: 5 * time.Second, Gate: gate, Actions: traits.ActionsOf, Share: 100})
 	if err != nil {
 		z.t.Fatal(err)

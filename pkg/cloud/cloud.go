@@ -117,6 +117,7 @@ type Interface struct {
 	Pods      []netip.Prefix `json:",omitempty"` // separate ranges that Addresses come from; none: the ranges of V4 and V6
 	Ours      bool           // CreateInterface made it for this node
 	Token     string         // of that call, "" if not ours
+	Cluster   string         `json:",omitempty"` // that it is tagged with, "" if not ours or without one
 	Created   time.Time      // when it was attached, if the cloud only tells that
 
 	// Partial are the delegated prefixes of which only some addresses are in Addresses, by the

@@ -29,6 +29,10 @@ func (o *Operator) Check(ctx context.Context) ([]cloud.Finding, error) {
 	if !leads {
 		return nil, ErrNotLeading
 	}
+	name, err := o.checkCluster(ctx)
+	if err != nil {
+		return nil, err
+	}
 	o.checks.mu.Lock() // one at a time: the others get its answer
 	defer o.checks.mu.Unlock()
 	now := o.o.Clock.Now()
@@ -39,5 +43,5 @@ func (o *Operator) Check(ctx context.Context) ([]cloud.Finding, error) {
 			f.Detail, f.Fix = strings.ReplaceAll(f.Detail, "agent.yaml", "operator.yaml"), strings.ReplaceAll(f.Fix, "agent.yaml", "operator.yaml")
 		}
 	}
-	return o.checks.last, nil
+	return append(name, o.checks.last...), nil
 }

@@ -70,10 +70,14 @@ func TestTheShareIsLessByWhatOtherNodesSend(t *testing.T) {
 	})
 }
 
-// A Node whose agent never asked the operator calls the cloud itself; one that has just come may ask in a moment.
+// A Node whose agent never asked the operator calls the cloud itself; one that has just come may ask in a moment. Nodes of another CNI call nothing.
 func TestNodesWithoutAnObjectCallTheCloudThemselves(t *testing.T) {
-	s := setup{nodes: 3, buckets: map[string]cloud.Bucket{sim.ActDescribe: {Burst: 100, PerSecond: 20}}}
+	s := setup{nodes: 4, buckets: map[string]cloud.Bucket{sim.ActDescribe: {Burst: 100, PerSecond: 20}}}
 	play(t, s, func(ctx context.Context, w *world) {
+		for name, node := range w.store.nodes {
+			node.Agent = name != "node-003"
+			w.store.nodes[name] = node
+		}
 		w.leadWith(ctx, nil)
 		w.beginWith(ctx, w.agents[0])
 		time.Sleep(time.Minute)

@@ -70,12 +70,13 @@ type Node struct {
 	Type     string
 	Zone     string
 	Labels   map[string]string
+	Agent    bool // an agent of enipool tells on the Node how its pool is
 	Cut      bool // the cluster does not reach it: its kubelet tells nothing any more, or there is no Node
 }
 
 // isSame tells whether another copy says the same.
 func (n Node) isSame(m Node) bool {
-	return n.Name == m.Name && n.Instance == m.Instance && n.Type == m.Type && n.Zone == m.Zone && n.Cut == m.Cut && maps.Equal(n.Labels, m.Labels)
+	return n.Name == m.Name && n.Instance == m.Instance && n.Type == m.Type && n.Zone == m.Zone && n.Agent == m.Agent && n.Cut == m.Cut && maps.Equal(n.Labels, m.Labels)
 }
 
 // InstanceOf returns the instance that a provider ID names, the last part of it: "aws:///eu-west-3a/i-0abc", "cce://i-abc".

@@ -37,7 +37,8 @@ type Options struct {
 	LeakAge  time.Duration // how old an ENI is before it is deleted that nobody finishes, 0 is 10 minutes
 	Share    int           // percent of the account's rates, 0 is 80
 	Budget   map[string]quota.Limit
-	Observe  bool // look and tell, and call nothing that changes
+	Observe  bool   // look and tell, and call nothing that changes
+	Cluster  string // its name, that Region tags ENIs with; "": the tags are not compared with it
 	Log      *slog.Logger
 	Meter    Meter        // nil: nobody counts
 	Tell     func(Notice) // must not block; nil: nobody is told

@@ -19,7 +19,7 @@ const selfDescribes = 5 * time.Minute
 // others are the nodes of the cluster that call the cloud themselves, out of the same buckets. What they send nobody tells: it is
 // estimated from what describes show, and comes off the operator's part.
 type others struct {
-	bare    map[string]bool    // Nodes that had no object when everything was described last
+	bare    map[string]bool    // Nodes with an agent that had no object when everything was described last
 	changes map[string]int     // requests that what changed on those with an object took since, by action
 	since   time.Duration      // the begin of that describe, 0: there was none
 	rates   map[string]float64 // requests per second that are taken off, by action
@@ -147,7 +147,7 @@ func (t *term) leaveToOthers(began time.Duration) {
 	}
 	for name, node := range t.nodes {
 		switch {
-		case t.members[name] != nil || node.Instance == "":
+		case t.members[name] != nil || node.Instance == "" || !node.Agent: // what has another CNI describes nothing for enipool
 		case o.bare[name]:
 			nodes++
 			fallthrough

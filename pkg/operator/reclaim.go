@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/order"
 	"github.com/enipool/enipool/pkg/placement"
 	"github.com/enipool/enipool/pkg/pool"
@@ -141,14 +142,24 @@ func (t *term) askIdle(s *supply, in []string, missing int, now time.Duration) {
 	var others []*member
 	for i, n := range placement.Reclaim(missing, have, spareSlots) {
 		m := s.idle[i]
-		if n == 0 {
+		if n = m.inBlocks(n, have[i]-spareSlots); n == 0 || missing <= 0 {
 			others = append(others, m)
 			continue
 		}
+		missing -= n // a prefix may be more than is asked of others
 		m.asksBack, m.asksIn, m.askedAt = m.asksBack+n, m.namedOf(in), max(now, 1)
 		t.dirty[m.network.Name] = true
 	}
 	s.idle = others // what it asks next a node is asked once it has answered
+}
+
+// inBlocks returns how many slots the node is asked for where n are missing and it has that many idle: of a node with prefixes those of whole ones.
+func (m *member) inBlocks(n, most int) int {
+	size := m.view.Status.Limits.V4Block.Size
+	if size <= 1 || !slices.Contains(m.view.Spec.Families, eni.IPv4) {
+		return n
+	}
+	return min((n+size-1)/size, most/size) * size
 }
 
 // askNoMore lets those nodes have back what they do without for whom there is room, the smallest parts first.

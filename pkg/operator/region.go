@@ -208,6 +208,7 @@ func (t *term) looked(s seen, members map[string]*member) {
 		t.looks.all, t.looks.shown = s.began.Mono+t.o.Describe, s.began.Wall
 		t.o.Meter.Described(now.Mono - s.began.Mono)
 		t.leaveToOthers(s.began.Mono)
+		t.compareNames()
 		t.tellNoPlace(len(s.places) == 0)
 		t.takePlaces(s)
 		t.findDrifts(now)

@@ -27,6 +27,8 @@ type Report struct {
 	DescribedAt *time.Time `json:"describedAt,omitempty"` // when the last describe of everything began
 	Failing     string     `json:"failing,omitempty"`     // why describes fail
 	Subnets     []Room     `json:"subnets"`
+
+	OtherCluster string `json:"otherCluster,omitempty"` // the name that most of the nodes' ENIs are tagged with, where that is not the cluster's
 }
 
 // Slots are sums over the nodes that the operator calls the cloud for.
@@ -89,7 +91,7 @@ func askLoop[T any](ctx context.Context, o *Operator, question func(*term) T) (a
 }
 
 func (t *term) report() Report {
-	r := Report{Epoch: t.epoch, Observe: t.o.Observe, Nodes: map[string]int{}}
+	r := Report{Epoch: t.epoch, Observe: t.o.Observe, Nodes: map[string]int{}, OtherCluster: t.looks.otherCluster}
 	for _, m := range t.members {
 		if m.network == nil {
 			continue

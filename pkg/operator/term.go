@@ -54,6 +54,8 @@ type looks struct {
 	noPlace bool          // the last one of everything has shown no subnet
 	drifts  drifts        // what they have shown of ENIs that are not as they are to be
 	others  others        // nodes that call the cloud themselves
+
+	otherCluster string // the name that most of the nodes' ENIs are tagged with, where that is not the cluster's
 }
 
 // misses are failures in a row.

@@ -84,6 +84,8 @@ type InCloud struct {
 	Limits    string    `json:"limits,omitempty"`
 	Subnets   []string  `json:"subnets,omitempty"` // that a new ENI may lie in, in the order of choice
 	Error     string    `json:"error,omitempty"`
+
+	OtherCluster string `json:"otherCluster,omitempty"` // the name that most of its ENIs are tagged with, where that is not the cluster's
 }
 
 // Why returns what this operator knows of a node. ErrNotLeading: it knows nothing.
@@ -214,6 +216,9 @@ func (t *term) inCloud(m *member, all []placement.Subnet) *InCloud {
 		if nic.Index >= 0 && carries(nic) {
 			c.Addresses += len(nic.Addresses)
 		}
+	}
+	if t.o.Cluster != "" {
+		c.OtherCluster = namesOf(m.shown).other(t.o.Cluster)
 	}
 	c.Limits = limitsText(m.limits)
 	c.Subnets = subnetsFor(m, all, t.now().Mono)

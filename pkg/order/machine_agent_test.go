@@ -63,6 +63,9 @@ func (m *machine) adopt(i int) {
 // send has the agent write a spec that differs from the one it saw.
 func (m *machine) send(i int, next Spec, withdrawn []netip.Prefix) {
 	a := &m.nodes[i].agent
+	if v := m.nodes[i].versions[a.seen]; Stale(a.head, v.Status) { // before the operator has described it says nothing else
+		next, withdrawn = Seen(a.state, v, a.head), nil
+	}
 	own := func(p patch) bool { return p.run == a.run }
 	if !reflect.DeepEqual(next, m.nodes[i].versions[a.seen].Spec) && !slices.ContainsFunc(a.patches, own) {
 		a.patches = append(a.patches, patch{next, a.seen, a.run, withdrawn})

@@ -39,6 +39,9 @@ func (m *machine) mayCall(op int) bool {
 // watch gives the operator a newer version of a node's object.
 func (m *machine) watch(op, i, version int) {
 	if o := m.ops[op]; version > o.seen[i] && version < len(m.nodes[i].versions) {
+		if born := m.nodes[i].born; o.seen[i] < born && version >= born {
+			o.follow(i)
+		}
 		o.seen[i] = version
 	}
 }

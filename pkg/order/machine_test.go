@@ -43,6 +43,7 @@ const others = "others"
 type node struct {
 	id       string // of its ENI
 	versions []View
+	born     int // the first version of the object that there is now
 	agent    agent
 }
 

@@ -47,6 +47,8 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"drain":           func(t *rapid.T, i int) { m.drain(i, m.any(t)) },
 		"agent sees":      func(t *rapid.T, i int) { m.see(i, m.version(t, i)) },
 		"agent publishes": func(_ *rapid.T, i int) { m.publish(i) },
+		"agent hears":     func(_ *rapid.T, i int) { m.hear(i) },
+		"object ends":     func(t *rapid.T, i int) { m.endObject(m.op(t), i) },
 		"agent withdraws": func(t *rapid.T, i int) { m.withdraw(i, m.any(t)) },
 		"write lands":     m.landAny,
 		"agent restarts":  func(t *rapid.T, i int) { m.restart(i, m.version(t, i)) },
@@ -148,7 +150,7 @@ func (m *machine) comeToRest(t *rapid.T) {
 				m.land(i, 0, true)
 			}
 			m.see(i, len(n.versions)-1)
-			m.publish(i)
+			m.hear(i)
 			m.watch(m.lead, i, len(n.versions)-1)
 			m.accept(m.lead, i)
 			for _, p := range m.list() {

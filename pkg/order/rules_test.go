@@ -41,6 +41,7 @@ var (
 	old      = func(netip.Prefix) bool { return true }
 	drains   = func(m *machine) { m.drain(0, addr) }
 	asks     = func(m *machine) { m.publish(0) }
+	hears    = func(m *machine) { m.hear(0) }
 	lands    = func(m *machine) { landAny(m, true) }
 	lost     = func(m *machine) { landAny(m, false) }
 	backs    = func(m *machine) { m.withdraw(0, addr) }
@@ -112,6 +113,13 @@ var stories = []struct {
 		sees, asks, lands, reads, assigns, func(m *machine) { m.describe(0, 0, fresh) }, takes(false), wait(lease.Fence), func(m *machine) { m.learn(0, 0) }, sees, pod)},
 	// The same with a withdrawal that does not mind the quarantine.
 	{"S7 withdrawn", then(accepted, calls, calls, func(m *machine) { m.effect(m.calls[1], true); m.answer(m.calls[1]) }, reads, assigns, sees, backs, lands, pod, takes(false))},
+	// The object ends and is made again though an earlier leader has sent a call for what it had accepted: nobody of now knows of it.
+	{"silence", then(nil, drains, calls, sees, hears, lands, reads, accepts, func(m *machine) { m.pass(lease.Duration - timeout - time.Millisecond) }, calls,
+		func(m *machine) { m.pass(timeout + time.Millisecond); m.takeOver(1) }, reads, func(m *machine) { m.endObject(1, 0) },
+		wait(lease.Settle), looks, sees, hears, lands, backs, lands, pod, takes(false))},
+	// The same with a call of the leader that ends it, whose answer never came.
+	{"silence own", then(nil, drains, calls, sees, hears, lands, reads, accepts, wait(lease.Fence), calls, wait(timeout), func(m *machine) { m.endObject(0, 0) },
+		wait(lease.Settle), looks, sees, hears, lands, backs, lands, pod, takes(false))},
 	// The describe of a new leader shows what the one before it has released.
 	{"S8", then(accepted, wait(lease.Duration-timeout-time.Millisecond), calls, func(m *machine) { m.renew(); m.pass(lease.Duration - time.Millisecond) }, takes(true), sees, asks, lands,
 		func(m *machine) { m.pass(time.Millisecond); m.takeOver(1) }, looksOld, sees, pod)},

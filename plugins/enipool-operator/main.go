@@ -138,7 +138,7 @@ func prepare(file string, stderr io.Writer, takeLogs func(*slog.Logger)) (*proce
 		return nil, err
 	}
 	options := operator.Options{Region: account, Objects: objects, Lease: conf.Lease(), Timeout: conf.Cloud.Timeout, Gate: gate, Actions: actions,
-		Describe: conf.Cloud.Describe, LeakAge: conf.LeakAge, Share: conf.Share, Budget: conf.Budget, Observe: conf.Observe, Log: log, Meter: metrics, Tell: events.Tell, Families: conf.Families}
+		Describe: conf.Cloud.Describe, LeakAge: conf.LeakAge, Share: conf.Share, Budget: conf.Budget, Observe: conf.Observe, Cluster: conf.Cloud.Cluster, Log: log, Meter: metrics, Tell: events.Tell, Families: conf.Families}
 	if of != nil {
 		options.Claims = cluster.Claims{Topologies: of}
 	}

@@ -36,7 +36,7 @@ func (n *Node) readENI(self driver.Self, raw driver.Interface, in driver.Subnet,
 	}
 	on.MAC = hw.String()
 	if on.Ours = !raw.Primary && raw.Mark.Ours(self.Instance); on.Ours {
-		on.Token = raw.Mark.Token
+		on.Token, on.Cluster = raw.Mark.Token, raw.Mark.Cluster
 		if !raw.Mark.Asked.IsZero() {
 			on.Created = raw.Mark.Asked // clouds tell only seconds, or only when it was attached
 		}

@@ -29,6 +29,8 @@ type Region struct {
 	deeds map[string]reservationDeed // by the reservation's ID
 	lost  map[reserving]time.Time    // when no answer came: answers may not show that range yet
 	pages int                        // of the last look at the whole VPC, 0: there was none
+
+	primaries primaries
 }
 
 var (
@@ -39,7 +41,8 @@ var (
 // NewRegion returns the Region of the driver. It makes no call.
 func NewRegion(d driver.Driver, o Options) *Region {
 	self := New(d, o)
-	return &Region{d: d, t: self.t, o: o, self: self, nodes: map[string]*Node{}, types: map[string]driver.Shape{}, deeds: map[string]reservationDeed{}, lost: map[reserving]time.Time{}}
+	return &Region{d: d, t: self.t, o: o, self: self, nodes: map[string]*Node{}, types: map[string]driver.Shape{}, deeds: map[string]reservationDeed{}, lost: map[reserving]time.Time{},
+		primaries: primaries{at: map[string]time.Time{}}}
 }
 
 // Node implements cloud.Region.
@@ -74,6 +77,7 @@ func (r *Region) Forget(instance string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.nodes, instance)
+	delete(r.primaries.at, instance)
 }
 
 // nodeOf returns the Node of an instance, ErrNotFound if there is none.

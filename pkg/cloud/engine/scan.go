@@ -12,7 +12,7 @@ import (
 
 // Look implements cloud.Region. It describes either the instances, as many per request as the cloud
 // takes, or the pages of the whole VPC, whichever takes fewer requests. Nodes whose primary ENI is
-// needed and hidden from such requests are described one by one.
+// needed and hidden from such requests are described one by one, the others so now and then.
 func (r *Region) Look(ctx context.Context, instances []string) (views map[string]cloud.View, err error) {
 	defer nameError(&err, "Look", "")
 	if len(instances) == 0 {
@@ -34,9 +34,11 @@ func (r *Region) Look(ctx context.Context, instances []string) (views map[string
 		if errors.Is(err, cloud.ErrThrottled) {
 			return nil, err // the next one would fail in the same way
 		}
-		views[id] = node.viewAfter(err)
+		if views[id] = node.viewAfter(err); err == nil {
+			r.notePrimary(id)
+		}
 	}
-	if len(together) == 0 {
+	if together = r.describePrimaries(ctx, nodes, together, views); len(together) == 0 {
 		return views, nil
 	}
 	s := &scan{Region: r, began: r.self.clock.Now(), nodes: nodes, made: map[string][]driver.Interface{}, here: map[string][]driver.Interface{}, all: map[string]bool{}}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/cloud/driver"
@@ -19,7 +20,7 @@ import (
 
 // Open returns what an operator with this configuration calls for all nodes, and the actions that parts of its
 // methods are made of. admit is asked before each request, which ends after the configuration's timeout; ended, if it is there, is told how
-// that was. It makes no call.
+// that was, and log what the cloud forbids. It makes no call.
 func Open(conf operatorconf.Config, admit func(ctx context.Context, action string) error, ended func(action string, err error), log *slog.Logger) (cloud.Region, func(part string) []string, error) {
 	c := asAgents(conf.Cloud)
 	d, err := clouds.Driver(c, c.Instance, log)
@@ -30,7 +31,14 @@ func Open(conf operatorconf.Config, admit func(ctx context.Context, action strin
 		return nil, nil, err
 	}
 	o := clouds.Options(c, conf.Families, log)
-	o.Admit, o.Ended, o.Limit = admit, ended, c.Timeout
+	told := newRefused(c.Provider, log, time.Now)
+	o.Admit, o.Limit = admit, c.Timeout
+	o.Ended = func(action string, err error) {
+		told.ended(action, err)
+		if ended != nil {
+			ended(action, err)
+		}
+	}
 	if conf.Settle > operatorconf.Default().Settle { // else the driver's own consistency window counts
 		o.Times.Settle = conf.Settle
 	}

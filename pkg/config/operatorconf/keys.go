@@ -82,9 +82,13 @@ func budgetKey(name string, into *map[string]quota.Limit) keys.Key {
 		}
 		*into = map[string]quota.Limit{}
 		for _, action := range slices.Sorted(maps.Keys(actions)) {
-			limit, ok := limitOf(actions[action])
-			if !ok || action == "" {
-				faults = append(faults, keys.Fault{At: "[" + action + "]", Value: actions[action]})
+			limit, wrong := limitOf(actions[action])
+			if wrong == nil && action == "" {
+				wrong = &keys.Fault{Value: actions[action]}
+			}
+			if wrong != nil {
+				wrong.At = "[" + action + "]" + wrong.At
+				faults = append(faults, *wrong)
 				continue
 			}
 			(*into)[action] = limit
@@ -102,18 +106,22 @@ func budgetKey(name string, into *map[string]quota.Limit) keys.Key {
 // mostBurst only keeps nonsense out.
 const mostBurst = 100_000
 
-// limitOf reads one action's limit.
-func limitOf(v any) (limit quota.Limit, ok bool) {
+// limitOf reads one action's limit, or returns what is wrong of it.
+func limitOf(v any) (limit quota.Limit, wrong *keys.Fault) {
 	said, isMap := v.(map[string]any)
 	burst, hasBurst := keys.Scalar(said["burst"])
 	rate, hasRate := keys.Scalar(said["perSecond"])
 	if !isMap || !hasBurst || !hasRate || len(said) != 2 {
-		return limit, false
+		return limit, &keys.Fault{Value: v}
 	}
-	var errBurst, errRate error
-	limit.Burst, errBurst = strconv.Atoi(burst)
-	limit.PerSecond, errRate = strconv.ParseFloat(rate, 64)
-	return limit, errBurst == nil && errRate == nil && limit.Burst >= 1 && limit.Burst <= mostBurst && limit.PerSecond > 0 && limit.PerSecond <= mostBurst
+	var err error
+	if limit.Burst, err = strconv.Atoi(burst); err != nil || limit.Burst < 1 || limit.Burst > mostBurst {
+		return limit, &keys.Fault{At: ".burst", Value: said["burst"], Want: fmt.Sprintf("a whole number from 1 to %d, in ", mostBurst)}
+	}
+	if limit.PerSecond, err = strconv.ParseFloat(rate, 64); err != nil || !(limit.PerSecond > 0 && limit.PerSecond <= mostBurst) {
+		return limit, &keys.Fault{At: ".perSecond", Value: said["perSecond"], Want: fmt.Sprintf("a number above 0 and at most %d, in ", mostBurst)}
+	}
+	return limit, nil
 }
 
 func programKeys(conf *Config) []keys.Key {

@@ -101,7 +101,8 @@ var texts = []struct {
 		c.Budget = map[string]quota.Limit{"AttachNetworkInterface": {Burst: 300, PerSecond: 0.5}}
 	}},
 	{text: least + "}\nbudget: {AttachNetworkInterface: {burst: 300}}", wrong: "budget[AttachNetworkInterface]: a section: must be actions with their limits"},
-	{text: least + "}\nbudget: {AttachNetworkInterface: {burst: 0, perSecond: 1}}", wrong: "budget[AttachNetworkInterface]"},
+	{text: least + "}\nbudget: {AttachNetworkInterface: {burst: 0, perSecond: 1}}", wrong: "budget[AttachNetworkInterface].burst: \"0\": must be a whole number from 1 to 100000, in actions with their limits"},
+	{text: least + "}\nbudget: {AttachNetworkInterface: {burst: 7, perSecond: none}}", wrong: "budget[AttachNetworkInterface].perSecond: \"none\": must be a number above 0 and at most 100000, in actions with their limits"},
 	{text: least + "}\nbudget: {AttachNetworkInterface: 5}", wrong: "budget[AttachNetworkInterface]"},
 	{text: least + "}\nsettle: 1m\nfence: 1m", wrong: `fence: "1m": must be at least cloud.timeout plus settle, 1m5s`},
 	{text: least + "}\nfence: 10m\nleakAge: 1h", set: func(c *Config) { c.Fence, c.LeakAge = 10*time.Minute, time.Hour }},

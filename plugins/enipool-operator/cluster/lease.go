@@ -66,7 +66,7 @@ type Election struct {
 // Run waits for the lease and leads with it, again and again until ctx ends. lead ends with its context, at once with
 // Lead.Held, and the lease is not given to another before lead has returned. An error of lead gives the lease to another for once.
 func (e Election) Run(ctx context.Context, lead func(context.Context, operator.Lead) error) error {
-	others := &rivals{Election: e}
+	others, failures := &rivals{Election: e}, &failures{}
 	for ctx.Err() == nil {
 		if others.awaitNone(ctx); ctx.Err() != nil {
 			break
@@ -78,7 +78,7 @@ func (e Election) Run(ctx context.Context, lead func(context.Context, operator.L
 			return lead(ctx, l)
 		})
 		if err != nil {
-			e.Log.Error("this operator does not lead any more; it stands for election again", "error", err)
+			e.logFailure(err, failures.add(err, time.Now()))
 			waitFor(ctx, renewDeadline+rand.N(renewDeadline/2)) // two that have found each other do so once
 		}
 	}
@@ -150,7 +150,6 @@ func (e Election) leadWith(ctx, held context.Context, lock *renewals, lead func(
 		return err
 	}
 	epoch, _ := strconv.ParseInt(lease.Annotations[EpochKey], 10, 64) // none, or what no operator has written: the statuses tell too
-	e.Log.Info("this operator leads", "identity", e.Identity)
 	return lead(ctx, operator.Lead{Epoch: epoch, Acquired: time.Now(), Renewed: lock.last, Number: e.number, Held: held})
 }
 
@@ -177,9 +176,13 @@ func (e Election) number(ctx context.Context, epoch int64) error {
 			lease.Annotations = map[string]string{}
 		}
 		lease.Annotations[EpochKey] = strconv.FormatInt(epoch, 10)
-		if _, err = e.Client.Leases(e.Namespace).Update(ctx, lease, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
-			return err
+		if _, err = e.Client.Leases(e.Namespace).Update(ctx, lease, metav1.UpdateOptions{}); apierrors.IsConflict(err) {
+			continue
 		}
+		if err == nil { // one that can't read the cluster's objects gets the lease again and again, and never gets here
+			e.Log.Info("this operator leads", "identity", e.Identity, "epoch", epoch)
+		}
+		return err
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/enipool/enipool/pkg/kube"
 	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/operator"
 )
@@ -170,12 +172,34 @@ func stripNode(of any) (any, error) {
 	}
 	return &corev1.Node{TypeMeta: n.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels},
-		Spec:       corev1.NodeSpec{ProviderID: n.Spec.ProviderID, Taints: slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return !isCut(t) })}}, nil
+		Spec:       corev1.NodeSpec{ProviderID: n.Spec.ProviderID, Taints: slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return !isCut(t) && !isAgents(t) })},
+		Status:     agentsStatus(n)}, nil
+}
+
+// agentsStatus returns what agents have put into the status of a Node.
+func agentsStatus(n *corev1.Node) (s corev1.NodeStatus) {
+	for _, c := range n.Status.Conditions {
+		if c.Type == kube.Condition || c.Type == kube.NetworkReady {
+			s.Conditions = append(s.Conditions, corev1.NodeCondition{Type: c.Type}) // whatever it says: that changes often
+		}
+	}
+	if _, has := n.Status.Capacity[kube.Resource]; has {
+		s.Capacity = corev1.ResourceList{kube.Resource: resource.Quantity{}}
+	}
+	return s
+}
+
+func isAgents(t corev1.Taint) bool { return t.Key == kube.Taint }
+
+// hasAgent tells whether an agent tells on the Node how its pool is. A node of another CNI has none of that.
+func hasAgent(n *corev1.Node) bool {
+	s := agentsStatus(n)
+	return len(s.Conditions)+len(s.Capacity) > 0 || slices.ContainsFunc(n.Spec.Taints, isAgents)
 }
 
 func nodeOf(n *corev1.Node) operator.Node {
 	return operator.Node{Name: n.Name, Instance: operator.InstanceOf(n.Spec.ProviderID), Type: n.Labels[corev1.LabelInstanceTypeStable],
-		Zone: n.Labels[corev1.LabelTopologyZone], Labels: n.Labels, Cut: slices.ContainsFunc(n.Spec.Taints, isCut)}
+		Zone: n.Labels[corev1.LabelTopologyZone], Labels: n.Labels, Agent: hasAgent(n), Cut: slices.ContainsFunc(n.Spec.Taints, isCut)}
 }
 
 // isCut tells whether the taint says that the cluster does not reach the node. The cluster sets the first one when its kubelet has told nothing for

@@ -64,7 +64,11 @@ func printBudget(out io.Writer, known operator.Report, now time.Time) error {
 	if known.Observe {
 		described += "; it observes, and calls nothing that changes"
 	}
-	fmt.Fprintf(out, "%s\n\n", described)
+	fmt.Fprintln(out, described)
+	if known.OtherCluster != "" {
+		fmt.Fprintf(out, "most of the nodes' ENIs are tagged with cluster %s, which is not cloud.cluster of operator.yaml: `enipoolctl migrate check` says what to do\n", known.OtherCluster)
+	}
+	fmt.Fprintln(out)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "CLASS\tWAITING")
 	for _, q := range known.Queue {

@@ -86,8 +86,8 @@ func TestTheWorstNodesComeFirst(t *testing.T) {
 	if want := []string{"waits-longer", "self-ill", "waits", "delivered", "empty", "short", "joining", "gone", "self", "well", "went-back"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	for name, want := range map[string][2]string{"waits-longer": {"Operator", "NotAnswered"}, "self-ill": {"Self", "SubnetExhausted"}, "waits": {"Operator", "Growing"}, "delivered": {"Operator", "Delivered"}, "short": {"Operator", "Throttled"},
-		"self": {"Self", ""}, "well": {"Operator", ""}, "went-back": {"Self", ""}, "gone": {"Operator", "NodeGone"}, "joining": {"Joining", "JoiningDescribe"}} {
+	for name, want := range map[string][2]string{"waits-longer": {"Operator", "NotAnswered"}, "self-ill": {"", "SubnetExhausted"}, "waits": {"Operator", "Growing"}, "delivered": {"Operator", "Delivered"}, "short": {"Operator", "Throttled"},
+		"self": {"", ""}, "well": {"Operator", ""}, "went-back": {"Self", ""}, "gone": {"Operator", "NodeGone"}, "joining": {"Joining", "JoiningDescribe"}} {
 		if r := rows[name]; r.Mode != want[0] || r.Cause != want[1] {
 			t.Errorf("%s: mode %s, cause %s, want %v", name, r.Mode, r.Cause, want)
 		}
@@ -173,7 +173,7 @@ func TestWhoLeadsIsSaid(t *testing.T) {
 type knows struct{ err error }
 
 func (k knows) Report(context.Context) (operator.Report, error) {
-	return operator.Report{Epoch: 7, Nodes: map[string]int{"Operator": 2}, Satisfied: 1, Queue: []operator.Waiting{{Class: "starving", Count: 3}},
+	return operator.Report{Epoch: 7, OtherCluster: "blue", Nodes: map[string]int{"Operator": 2}, Satisfied: 1, Queue: []operator.Waiting{{Class: "starving", Count: 3}},
 		Budget: []operator.Tokens{{Action: "AssignPrivateIpAddresses", Tokens: 2.4, PerSecond: 2, Usual: 4, Others: 0.25, Closed: 1.5, Waiting: 3}}}, k.err
 }
 
@@ -216,9 +216,9 @@ func TestACompleteClusterIsShown(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"nodes"}, []string{"operator: n3_abc leads since 60m, epoch 7", "NODE", "CAUSE", "n1    Operator  48    32    4        -    2     zone-a  -     SubnetFull: 30 needed", "n3    Self      -     -     -"}},
+		{[]string{"nodes"}, []string{"operator: n3_abc leads since 60m, epoch 7", "NODE", "CAUSE", "n1    Operator  48    32    4        -    2     zone-a  -     SubnetFull: 30 needed", "n3    -         -     -     -"}},
 		{[]string{"nodes", "-o", "wide"}, []string{"POD-ADDRESSES", "TOLD", "i-n1", "7m"}},
-		{[]string{"nodes", "-o", "json"}, []string{`"leads": true`, `"cause": "SubnetFull"`, `"mode": "Self"`}},
+		{[]string{"nodes", "-o", "json"}, []string{`"leads": true`, `"cause": "SubnetFull"`, `"mode": "Operator"`}},
 		{[]string{"subnets"}, []string{"subnet-a  Shared  Full", "10.1.0.0/20"}},
 		{[]string{"subnets"}, []string{"RESERVED", "1 of 1"}},
 		{[]string{"subnets", "-o", "yaml"}, []string{"- subnet: subnet-a", "reserve:", "10.1.1.0/28"}},
@@ -249,7 +249,7 @@ func TestTheOperatorIsAsked(t *testing.T) {
 	s.Serve("op-1:9810", pagesOf(knows{operator.ErrNotLeading}))
 	s.Serve("op-2:9810", pagesOf(knows{}))
 	code, out, errs := run(Command(), append([]string{"cluster", "budget"}, flags...)...)
-	for _, want := range []string{"epoch 7, 2 nodes with an operator, 1 of them have what they want", "starving  3", "AssignPrivateIpAddresses  2       2/s   4/s    0.25/s  1.5s    3"} {
+	for _, want := range []string{"epoch 7, 2 nodes with an operator, 1 of them have what they want", "the nodes' ENIs are tagged with cluster blue", "starving  3", "AssignPrivateIpAddresses  2       2/s   4/s    0.25/s  1.5s    3"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("exit %d, %q is not in\n%s%s", code, want, out, errs)
 		}
@@ -305,5 +305,33 @@ func TestWithoutAnOperatorTheObjectsTell(t *testing.T) {
 	var a Answer
 	if err := json.Unmarshal([]byte(out), &a); code != 0 || err != nil || a.Away == "" || a.Node != "n3" {
 		t.Errorf("exit %d, %v\n%s", code, err, out)
+	}
+}
+
+// A namespace in which no operator runs is named, and where one does.
+func TestAWrongNamespaceIsNamed(t *testing.T) {
+	s, flags := cluster3(t)
+	shown := func(want string) {
+		t.Helper()
+		code, out, errs := run(Command(), append([]string{"cluster", "nodes", "--namespace", "other"}, flags...)...)
+		if code != 0 || !strings.Contains(out, want) || strings.Contains(out, " - ago") {
+			t.Errorf("exit %d, %q is not in\n%s%s", code, want, out, errs)
+		}
+	}
+	held := lease("n3_abc", time.Second)
+	held.Namespace = "kube-system"
+	shown("nobody leads, and nobody ever has, by the Lease enipool-operator of namespace other") // who may not list all sees no more
+	s.Put("/apis/coordination.k8s.io/v1/leases", &coordinationv1.LeaseList{TypeMeta: metav1.TypeMeta{Kind: "LeaseList", APIVersion: "coordination.k8s.io/v1"},
+		Items: []coordinationv1.Lease{*held}})
+	shown("namespace other has no Lease enipool-operator, and namespace kube-system has one: --namespace kube-system")
+}
+
+// An object that no operator has written has no age.
+func TestAnObjectThatNobodyHasAnsweredHasNoAge(t *testing.T) {
+	s, flags := cluster3(t)
+	s.Put("/apis/enipool.io/v1alpha1/nodenetworks/n1", network("n1", 48, 0, 4, func(n *crd.NodeNetwork) { n.Status = crd.NodeNetworkStatus{} }))
+	code, out, errs := run(Command(), append([]string{"cluster", "why", "n1"}, flags...)...)
+	if code != 0 || !strings.Contains(out, "what the node's object tells, which no operator has written yet: no operator can be asked") || strings.Contains(out, " - ago") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }

@@ -3,12 +3,14 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // leaseName is that of the operators' Lease.
@@ -25,6 +27,9 @@ type Leader struct {
 	Renewed time.Time `json:"renewed,omitzero"`
 	Epoch   int64     `json:"epoch,omitempty"`
 	Unknown string    `json:"unknown,omitempty"` // why it can't be told
+
+	Namespace string `json:"namespace,omitempty"` // where the Lease was looked for
+	Elsewhere string `json:"elsewhere,omitempty"` // a namespace that has one, where that has none
 }
 
 // rounds is how often a Lease that has run out by this machine's clock is read once more, and every is in which time: a leader
@@ -35,12 +40,16 @@ const (
 )
 
 // FindLeader tells who leads.
-func (a *API) FindLeader(ctx context.Context) Leader {
+func (a *API) FindLeader(ctx context.Context) (who Leader) {
+	defer func() { who.Namespace = a.Namespace }()
 	first, err := a.readLease(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return Leader{Unknown: err.Error()}
+	case first == nil:
+		return Leader{Elsewhere: findElsewhere(ctx, a)}
 	}
-	who := leaderOf(first, time.Now())
+	who = leaderOf(first, time.Now())
 	// By another machine's clock it may have run out long ago and be renewed all the time.
 	for range rounds {
 		if who.Leads || who.Holder == "" {
@@ -69,6 +78,22 @@ func (a *API) readLease(ctx context.Context) (*coordinationv1.Lease, error) {
 		return nil, explain("leases", err)
 	}
 	return l, nil
+}
+
+// findElsewhere returns the first namespace that has a Lease of operators, "" if none has one or not all may be listed.
+func findElsewhere(ctx context.Context, a *API) string {
+	which, list := metav1.ListOptions{FieldSelector: "metadata.name=" + leaseName}, &coordinationv1.LeaseList{}
+	if err := a.leases.Get().Resource("leases").VersionedParams(&which, metav1.ParameterCodec).Do(ctx).Into(list); err != nil {
+		return ""
+	}
+	var in []string
+	for _, l := range list.Items {
+		in = append(in, l.Namespace)
+	}
+	if len(in) == 0 {
+		return ""
+	}
+	return slices.Min(in)
 }
 
 // leaderOf reads a Lease, nil for none, by a clock.
@@ -104,8 +129,10 @@ func (l Leader) Line(now time.Time) string {
 		return "operator: not known: " + l.Unknown
 	case l.Leads:
 		return fmt.Sprintf("operator: %s leads since %s, epoch %d", l.Holder, age(now, l.Since), l.Epoch)
+	case l.Elsewhere != "":
+		return fmt.Sprintf("operator: namespace %s has no Lease %s, and namespace %s has one: --namespace %[3]s shows who leads", l.Namespace, leaseName, l.Elsewhere)
 	case l.Renewed.IsZero():
-		return "operator: nobody leads, and nobody ever has, by the Lease " + leaseName + " of the namespace that --namespace names; agents that ask for an operator wait, others call the cloud themselves"
+		return "operator: nobody leads, and nobody ever has, by the Lease " + leaseName + " of namespace " + l.Namespace + ", which --namespace names; agents that ask for an operator wait, others call the cloud themselves"
 	case l.Holder == "":
 		return fmt.Sprintf("operator: nobody leads for %s; below is what was known then, with its age", age(now, l.Renewed))
 	}

@@ -27,8 +27,9 @@ func nodesCommand(reach *Flags) *cobra.Command {
 without any address, those with less than they want, then the others.
 
 WANT and HAVE are slots, each room for one pod. In a mixed cluster the nodes whose
-agents call the cloud themselves have mode Self: what they want and have only they
-know, and CAUSE is what their Node shows.`,
+agents call the cloud themselves have mode Self, or none if they have never asked an
+operator, as nodes of another CNI: what they want and have only they know, and CAUSE
+is what their Node shows.`,
 		Example: "  enipoolctl cluster nodes\n  enipoolctl cluster nodes -o wide -w",
 		Args:    cobra.NoArgs,
 		RunE:    shown.run(reach, showNodes, networkKind),
@@ -40,7 +41,7 @@ know, and CAUSE is what their Node shows.`,
 // nodeRow is one node. Want, Have and the like are only known of a node with an operator.
 type nodeRow struct {
 	Node         string `json:"node"`
-	Mode         string `json:"mode"`
+	Mode         string `json:"mode,omitempty"` // "" where there is no NodeNetwork
 	Want         *int   `json:"want,omitempty"`
 	Have         *int   `json:"have,omitempty"`
 	Waiting      *int   `json:"waiting,omitempty"`
@@ -115,7 +116,7 @@ func valueOf(n *int) int {
 
 // rowOf returns what is known of a node, of which the Node or the NodeNetwork may be missing.
 func rowOf(node *corev1.Node, network *crd.NodeNetwork) nodeRow {
-	row := nodeRow{Mode: string(crd.Self), grade: well}
+	row := nodeRow{grade: well}
 	if node != nil {
 		row.Node, row.Zone, row.InstanceType = node.Name, node.Labels[corev1.LabelTopologyZone], node.Labels[corev1.LabelInstanceTypeStable]
 		if amount, is := node.Status.Capacity[capacityName]; is {
@@ -236,7 +237,7 @@ func printNodes(out io.Writer, leader Leader, rows []nodeRow, wide bool, now tim
 	}
 	fmt.Fprintln(table, "\tNEXT\tCAUSE")
 	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", r.Node, r.Mode, cell(r.Want), cell(r.Have), cell(r.Waiting), age(now, r.WaitingSince), cell(r.ENIs), cli.OrDash(r.Zone))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", r.Node, cli.OrDash(r.Mode), cell(r.Want), cell(r.Have), cell(r.Waiting), age(now, r.WaitingSince), cell(r.ENIs), cli.OrDash(r.Zone))
 		if wide {
 			fmt.Fprintf(table, "\t%s\t%s\t%s", cli.OrDash(r.Instance), cli.OrDash(r.InstanceType), cli.OrDash(r.Capacity))
 		}

@@ -66,7 +66,7 @@ func TestARealAPIServer(t *testing.T) {
 	})
 	t.Run("commands", func(t *testing.T) {
 		for _, tt := range []struct{ what, want string }{
-			{"nodes", "ip-10-1  Operator  48    32    4        -    2     eu-west-3a"}, {"nodes", "ip-10-2  Self      -"}, {"nodes", "nobody leads, and nobody ever has"},
+			{"nodes", "ip-10-1  Operator  48    32    4        -    2     eu-west-3a"}, {"nodes", "ip-10-2  -         -"}, {"nodes", "nobody leads, and nobody ever has"},
 			{"nodes", "SubnetFull: 30 needed, most room 20 in a"}, {"subnets", "subnet-0a1  Shared  Full"},
 		} {
 			if code, out, errs := run(Command(), append([]string{"cluster", tt.what}, flags...)...); code != 0 || !strings.Contains(out, tt.want) {

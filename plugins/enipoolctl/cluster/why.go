@@ -118,6 +118,9 @@ func (a Answer) print(out io.Writer, now time.Time) error {
 		known := "nothing is known of the node here"
 		if a.Mode != "" {
 			known = "what follows is what the node's object tells, as of " + age(now, a.Told) + " ago"
+			if a.Told.IsZero() {
+				known = "what follows is what the node's object tells, which no operator has written yet"
+			}
 		}
 		lines = append(lines, known+": "+a.Away)
 	}

@@ -172,6 +172,9 @@ func judge(node *corev1.Node, n *crd.NodeNetwork, w operator.Why, known bool) ch
 	if w.Cloud != nil && w.Cloud.Others > 0 {
 		remark("%d attached ENIs are not enipool's; they only take room", w.Cloud.Others)
 	}
+	if w.Cloud != nil && w.Cloud.OtherCluster != "" {
+		remark("its ENIs are tagged with cluster %s, which is not cloud.cluster of operator.yaml", w.Cloud.OtherCluster)
+	}
 	if w.Cloud != nil && w.Cloud.Loose > 0 {
 		remark("%d ENIs that were made for it are attached nowhere: its agent makes or deletes them now, or they are leaked", w.Cloud.Loose)
 	}

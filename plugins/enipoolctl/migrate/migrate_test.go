@@ -123,6 +123,7 @@ func TestANodeIsJudged(t *testing.T) {
 			"the cloud: not found (Throttled: slow)"},
 		{"ready", judge(node("n1"), nil, operator.Why{Cloud: seen}, true), "ready (2 attached ENIs are not enipool's"},
 		{"with an operator", judge(node("n1"), stated, operator.Why{Mode: "Operator", Cloud: seen}, true), "has an operator (2 attached ENIs are not enipool's; they only take room; its object has 1 addresses, the cloud showed 9"},
+		{"another name", judge(node("n1"), nil, operator.Why{Cloud: &operator.InCloud{ENIs: 2, Subnets: []string{"a"}, OtherCluster: "blue"}}, true), "ready (its ENIs are tagged with cluster blue, which is not cloud.cluster of operator.yaml"},
 	} {
 		if got := tt.got.result(); !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %s, want %q", tt.name, got, tt.want)
