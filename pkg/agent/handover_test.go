@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -10,8 +11,10 @@ import (
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/order"
+	"github.com/enipool/enipool/pkg/scale"
 )
 
 // changesOver runs a test of a node that calls the cloud itself at first, beside an operator.
@@ -189,12 +192,50 @@ func TestADelegatedPrefixIsHandedOverAsSuch(t *testing.T) {
 			Leaving: map[string]bool{"eni-heard": true, "eni-not": false, n.cached.ENIs[0].ID: true}, Creates: []create{{Token: "token"}}}
 		want := &order.Handover{Tokens: []string{"token"}, ReleaseInterfaces: []string{"eni-heard"},
 			Release: []netip.Prefix{netip.MustParsePrefix("10.0.4.16/32"), netip.MustParsePrefix("10.0.4.16/28"), netip.MustParsePrefix("10.0.4.17/32")}}
-		if got, whole := o.handover(t.Context()); !whole || !sameAsks(order.Asks{Handover: got}, order.Asks{Handover: want}) {
+		if got, whole := o.handover(n.cached, nil); !whole || !sameAsks(order.Asks{Handover: got}, order.Asks{Handover: want}) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
-		o.mem, n.cacheErr = memory{Health: health}, nodecache.ErrBoot
-		if got, _ := o.handover(t.Context()); got != nil {
+		// Whether an ENI serves pods nobody knows then: none goes, and the handover waits until no call can take effect any more.
+		damaged := n.cached.Clone()
+		damaged.Addresses, damaged.Damaged = nil, []ipam.Damage{{Cause: "line 7"}}
+		if got, whole := o.handover(damaged, nil); whole || len(got.ReleaseInterfaces) > 0 {
+			t.Errorf("%+v of a node cache with damaged records, whole: %v", got, whole)
+		}
+		o.mem.Scale = &scale.State{}
+		if got, whole := o.handover(nil, nodecache.ErrDamaged); whole || len(got.ReleaseInterfaces) > 0 {
+			t.Errorf("%+v of a damaged node cache, whole: %v", got, whole)
+		}
+		o.mem = memory{Health: health}
+		if got, _ := o.handover(nil, nodecache.ErrBoot); got != nil {
 			t.Errorf("%+v of a node whose agents have called nothing", got)
+		}
+	})
+}
+
+// The object is put back to one of before, by which an address that a pod has goes back, and the node cache can't be read at that moment: the agent
+// says nothing before it knows what serves pods.
+func TestNothingIsToldOfAnObjectOfBeforeWithoutTheNodeCache(t *testing.T) {
+	operatedWith(t, 4, func(t *testing.T, n *testNode, op *testOperator) {
+		sleep(time.Minute)
+		used := n.lines()[0].Addr
+		backup := op.object()
+		backup.Spec.Release, backup.Status.Revision = []netip.Prefix{netip.PrefixFrom(used, 32)}, backup.Status.Revision-1
+		n.mu.Lock()
+		n.cacheErr = errors.New("the file is locked")
+		n.mu.Unlock()
+		op.set(func(op *testOperator) { op.away = true })
+		op.putBack(backup)
+		n.wake()
+		sleep(time.Minute)
+		if is := op.object().Spec; is.SeenRevision > 0 {
+			t.Errorf("the operator is told of revision %d while %v go back", is.SeenRevision, is.Release)
+		}
+		n.mu.Lock()
+		n.cacheErr = nil
+		n.mu.Unlock()
+		sleep(5 * time.Minute)
+		if is := op.object().Spec; is.SeenRevision == 0 || len(is.Release) > 0 {
+			t.Errorf("the operator is told of revision %d while %v go back", is.SeenRevision, is.Release)
 		}
 	})
 }

@@ -1,12 +1,12 @@
 package agent
 
 import (
-	"context"
 	"maps"
 	"net/netip"
 	"slices"
 	"time"
 
+	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/order"
 )
 
@@ -21,9 +21,9 @@ const lateCall = 6 * time.Minute
 
 // handover is what the cloud may have heard of from this node's agents, nil where there was none in this boot: to say
 // that there was, though nothing is under way, makes the operator describe before it tells what the node has. whole is false where
-// that is more than the object takes. What is cut off is not on its way any more once awaitLate says so.
-func (o *ordered) handover(ctx context.Context) (h *order.Handover, whole bool) {
-	cached, err := o.read(ctx)
+// that is more than the object takes, or is not known: whether an ENI serves pods, where the node cache is not there or is damaged. What is
+// left out is not on its way any more once awaitLate says so.
+func (o *ordered) handover(cached *ipam.State, err error) (h *order.Handover, whole bool) {
 	m := &o.mem
 	if err != nil && m.Scale == nil && !m.Operated {
 		return nil, true
@@ -46,13 +46,15 @@ func (o *ordered) handover(ctx context.Context) (h *order.Handover, whole bool) 
 			h.Release = append(h.Release, p)
 		}
 	}
+	unknown := err != nil || len(cached.Damaged) > 0
 	for _, id := range slices.Sorted(maps.Keys(m.Leaving)) {
 		// Of one that serves pods no call is under way: its deletion was withdrawn, or never begun, where an agent was killed in between.
-		if m.Leaving[id] && (err != nil || !order.Serves(cached, id)) {
+		if m.Leaving[id] && !unknown && !order.Serves(cached, id) {
 			h.ReleaseInterfaces = append(h.ReleaseInterfaces, id)
 		}
 	}
-	return cutHandover(h)
+	h, whole = cutHandover(h)
+	return h, whole && !(unknown && len(m.Leaving) > 0)
 }
 
 // cutHandover returns as much as the object takes. Prefixes come before the addresses that they may have.

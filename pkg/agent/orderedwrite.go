@@ -18,7 +18,8 @@ const writesSpec = "WriteSpec"
 // openIfDue writes what comes before everything else: that the operator is to call, of which boot the spec is, and that
 // the object is older than what the node cache has seen.
 func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
-	if !o.heard {
+	cached, err := o.read(ctx)
+	if !o.heard || err != nil && !o.Unusable(err) { // what serves pods is known with the next tick
 		return
 	}
 	next, asks := order.Begin(o.newest.View, o.Boot), o.newest.Asks
@@ -29,7 +30,7 @@ func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
 		}
 		next.Mode, next.Families, next.Pool = order.Operator, o.conf.Settings.Families, poolFor(o.conf.Pool, 0, 0)
 		var whole bool
-		if asks.Handover, whole = o.handover(ctx); !whole && o.awaitLate(now) {
+		if asks.Handover, whole = o.handover(cached, err); !whole && o.awaitLate(now) {
 			return
 		}
 	} else if o.newest.Status.Mode == order.Operator {
@@ -37,10 +38,6 @@ func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
 	}
 	seen := o.seenRevision()
 	if order.Stale(seen, o.newest.Status) || !o.isTold() {
-		cached, err := o.read(ctx)
-		if err != nil {
-			cached = nil // there is nothing that serves pods
-		}
 		next = order.Seen(cached, order.View{Spec: next, Status: o.newest.Status}, seen)
 	}
 	if (!sameSpec(next, o.newest.Spec) || !sameAsks(asks, o.newest.Asks)) && o.endOwnCalls(seen) {

@@ -113,6 +113,7 @@ func (o *Operator) Run(ctx context.Context, lead Lead) error {
 	t := &term{Operator: o, lead: lead, epoch: epoch, ctx: held, stop: ctx, end: end, under: &under, members: map[string]*member{}, nodes: map[string]Node{},
 		guests: map[string]*member{}, subnets: map[string]*subnet{}, dirty: map[string]bool{}, index: newIndex(), open: open{running: map[*job]bool{}, parked: map[string]bool{}}, rounds: rounds{claiming: o.newClaiming()}}
 	t.sweeps.at = firstSweep
+	t.sweeps.ask(firstSweep + o.o.LeakAge)
 	o.o.Gate.openTerm(budgetOf(o.limits(nil), last > 0), t.mayCall, ctx.Done(), o.nudge)
 	defer context.AfterFunc(ctx, o.nudge)()
 	t.takeAll(all)

@@ -13,8 +13,8 @@ type Sweeper interface {
 	Sweep(ctx context.Context, olderThan time.Duration) (deleted []string, more bool, err error)
 }
 
-// sweeps is when the leaked ENIs of a cluster are looked for: once in a term, since the leader before may have been about to, each
-// day, and when nodes are gone.
+// sweeps is when the leaked ENIs of a cluster are looked for: when a term begins, since the leader before may have been about to, once more when
+// all that one left is old enough, each day, and when nodes are gone.
 type sweeps struct {
 	under  bool
 	at     time.Duration // the next one that nobody has asked for

@@ -56,8 +56,8 @@ func (t *term) takeEvent(change Event) {
 	case change.Subnet != nil:
 		t.takeSubnet(change.Subnet, change.Deleted)
 	case change.Network != nil && change.Deleted:
-		if node := t.members[change.Network.Name]; node != nil && node.network != nil && node.network.UID == change.Network.UID {
-			node.network, node.left = nil, true
+		if node := t.members[change.Network.Name]; node != nil {
+			node.loseObject(change.Network)
 			t.dirty[change.Network.Name] = true
 		}
 	case change.Network != nil:
@@ -106,7 +106,19 @@ func (t *term) takeNetwork(copied *crd.NodeNetwork) {
 		node.left, node.next = true, copied
 		return
 	}
-	node.takeCopy(copied)
+	if node.takeCopy(copied); node.next != nil && node.next.UID == copied.UID {
+		node.next = copied // the object stays, and its Node has another instance
+	}
+}
+
+// loseObject takes in that an object is no more: the member's, or what was to come after it.
+func (m *member) loseObject(gone *crd.NodeNetwork) {
+	if m.network != nil && m.network.UID == gone.UID {
+		m.network, m.left = nil, true
+	}
+	if m.next != nil && m.next.UID == gone.UID {
+		m.next = nil
+	}
 }
 
 // nodeFor returns the Node that an object is of. One that has gone before its object has the instance that it was served for.
@@ -157,8 +169,9 @@ func (t *term) takeNode(name string) {
 		node.recallLimits(node.network)
 		t.enterRegion(node)
 	default:
-		node.node.Instance = before
-		node.left, node.next = true, node.network
+		if node.node.Instance = before; !node.left { // else it is known what comes next
+			node.left, node.next = true, node.network
+		}
 	}
 }
 

@@ -155,10 +155,10 @@ func Confirmed(answer View, withdrawn []netip.Prefix) []netip.Addr {
 func Stale(head int64, s Status) bool { return s.Revision < head }
 
 // Seen returns the spec that tells the operator of a stale status, or of a spec of before: until it has described, nothing is adopted or
-// dropped. What serves pods goes back no more, whatever the spec of before says. state is nil where there is none.
+// dropped. What serves pods goes back no more, whatever the spec of before says; where the node state is not there, or is damaged, that may be all.
 func Seen(state *ipam.State, v View, head int64) Spec {
 	next := v.Spec
-	if state != nil {
+	if next.Release, next.ReleaseInterfaces = nil, nil; state != nil && len(state.Damaged) == 0 {
 		next.Release, next.ReleaseInterfaces = notServed(state, v, v.Spec.Release), unservedInterfaces(state, v)
 	}
 	next.SeenRevision = min(head, MostSeen)

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+
+	"github.com/enipool/enipool/pkg/ipam"
 )
 
 // heardNode is a node with three addresses, and what the next leader knows of it.
@@ -41,6 +43,17 @@ func TestALeaderTakesNothingBeforeTheAgentHasReadOfIt(t *testing.T) {
 	}
 	if may := term.Unassignable(v); !slices.Equal(may["eni-a"], hosts(10)) || !slices.Equal(term.Deletable(v), []string{"eni-b"}) {
 		t.Errorf("%v and %v may be taken", may, term.Deletable(v))
+	}
+}
+
+// Where the node state is not there or is damaged, nobody knows which of what a spec of before releases serves pods: nothing of it goes.
+func TestWhatABackupReleasesStaysWhereNobodyKnowsWhatServesPods(t *testing.T) {
+	v, _ := heardNode()
+	v.Spec.Release, v.Spec.ReleaseInterfaces = hosts(10), []string{"eni-b"}
+	for what, state := range map[string]*ipam.State{"no node state": nil, "a damaged one": {Damaged: []ipam.Damage{{Cause: "line 7"}}}} {
+		if next := Seen(state, v, 9); len(next.Release)+len(next.ReleaseInterfaces) > 0 || next.SeenRevision != 9 {
+			t.Errorf("%s: %+v", what, next)
+		}
 	}
 }
 

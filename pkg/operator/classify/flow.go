@@ -203,7 +203,10 @@ func (t *term) readTopologies(now time.Time) {
 				t.reads.at = t.Clock.Now().Add(t.reads.pause)
 				return
 			}
-			t.changed = t.takeTopologies(list) || t.changed || !t.succeed
+			if t.takeTopologies(list) || !t.succeed {
+				t.changed = true
+				t.forget() // those of the batch go by this list, though all that wait are looked at later
+			}
 			t.succeed, t.reads.pause = true, 0
 			for _, k := range batch {
 				if p := t.pods[k]; p != nil && p.fresh && p.seen <= last {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -304,6 +305,53 @@ func TestAPatchThatIsRefusedIsTriedAgainLater(t *testing.T) {
 		w.wait(2 * time.Minute)
 		if says := saysOf(w.pod("db", "p")); says != ",,,false" {
 			t.Errorf("then: %s", says)
+		}
+	})
+}
+
+// What the API server says is not as here, though nobody has changed it, as a field of an affinity that this release does not know: the pod
+// waits, and people are told.
+func TestAPodThatIsNeverAsItWasToldIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.ready()
+	w.refuse = func(what string) error { return map[string]error{"patch": ErrConflict}[what] }
+	w.in(func(*term) {
+		w.put(gated("db", "p", "x"))
+		w.wait(30 * time.Second)
+		if got := w.heard(); len(got) > 0 {
+			t.Errorf("told %q at once", got)
+		}
+		w.wait(10 * time.Minute)
+		if got := w.heard(); !slices.Equal(got, []string{"db p Refused"}) {
+			t.Errorf("told %q", got)
+		}
+	})
+}
+
+// A topology is changed, and a pod made, just after others of it were looked at: the pod goes by what the topology says then.
+func TestAPodGoesByItsTopologyAsItIs(t *testing.T) {
+	w := newWorld(t)
+	w.ready()
+	w.say(Event{Subnet: subnetIn("s-a", "a", "Full")})
+	w.say(Event{Subnet: subnetIn("s-b", "b", "Ready")})
+	w.addTopology("db", nil)
+	w.in(func(f *term) {
+		w.settle()
+		w.put(gated("db", "p", "x")) // waits for room
+		w.settle()
+		w.say(Event{Topology: true})
+		w.wait(20 * time.Millisecond) // a read has begun: the next one is 80 ms later
+		w.wait(60 * time.Millisecond)
+		w.say(Event{Subnet: subnetIn("s-a", "a", "Ready")}) // and all that wait are looked at
+		synctest.Wait()
+		if says := saysOf(w.pod("db", "p")); says != "db,db,a,false" {
+			t.Fatalf("%s", says)
+		}
+		w.addTopology("db", func(t *crd.PodSubnetTopology) { t.Spec.Subnets = []crd.Source{{ID: "s-b"}} })
+		w.put(gated("db", "q", "x"))
+		w.settle()
+		if says := saysOf(w.pod("db", "q")); says != "db,db,b,false" {
+			t.Errorf("%s", says)
 		}
 	})
 }

@@ -138,7 +138,8 @@ func (t *term) endPatch(p *pod, version string, err error) {
 	}
 	p.pause = min(longestPause, max(scanEvery, 2*p.pause))
 	p.barred = now.Add(p.pause)
-	if !errors.Is(err, ErrConflict) && t.ctx.Err() == nil {
+	// A conflict of which the watch tells nothing, again and again, is no pod that has changed: here it is not as the API server has it.
+	if (!errors.Is(err, ErrConflict) || p.pause == longestPause) && t.ctx.Err() == nil {
 		t.Log.Warn("a pod can't be classified; it is tried again, and waits", "pod", p.Namespace+"/"+p.Name, "error", err)
 		t.tellPod(p, "Refused", "the gate "+Gate+" can't be taken off: "+err.Error())
 	}
