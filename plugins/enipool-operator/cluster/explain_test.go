@@ -23,7 +23,7 @@ func TestWhatIsMissingIsSaidOnceAndByItsFolder(t *testing.T) {
 	must(t, crd.AddToScheme(scheme))
 	kind := schema.GroupResource{Group: "enipool.io", Resource: "podsubnettopologies"}
 	for want, refusal := range map[string]error{
-		"kubectl apply --server-side --kustomize conf/kubernetes/topologies":                                       apierrors.NewNotFound(kind, ""),
+		"kubectl apply --server-side --kustomize conf/kubernetes/topologies":                                        apierrors.NewNotFound(kind, ""),
 		"the role enipool-operator-topologies of conf/kubernetes/topologies allows it, unless a policy of the clus": apierrors.NewForbidden(kind, "", errors.New("no")),
 	} {
 		o := &Topologies{client: fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -86,6 +87,33 @@ func listAll[L, T any, P interface {
 		all = append(all, items(list)...)
 		if which.Continue = list.GetContinue(); which.Continue == "" {
 			return all, nil
+		}
+	}
+}
+
+// ListAny returns the pages of a list of another group's objects, as JSON, and whether the cluster has their kind.
+func (a *API) ListAny(ctx context.Context, group, version, resource string) (pages [][]byte, is bool, err error) {
+	for next := ""; ; {
+		r := a.networks.Get().AbsPath("/apis", group, version, resource).Param("limit", strconv.Itoa(page))
+		if next != "" {
+			r = r.Param("continue", next)
+		}
+		text, err := r.Do(ctx).Raw()
+		switch {
+		case apierrors.IsResourceExpired(err) && next != "":
+			pages, next = nil, ""
+			continue
+		case apierrors.IsNotFound(err):
+			return nil, false, nil
+		case err != nil:
+			return nil, false, explain(resource, err)
+		}
+		var list metav1.PartialObjectMetadataList
+		if err := json.Unmarshal(text, &list); err != nil {
+			return nil, false, explain(resource, err)
+		}
+		if pages, next = append(pages, text), list.Continue; next == "" {
+			return pages, true, nil
 		}
 	}
 }
