@@ -51,7 +51,7 @@ func keptCondition(want []netip.Prefix, out reserving, generation int64) conditi
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, keptAll, fmt.Sprintf("ranges reserved in the cloud: %s", listRanges(want))
 	}
-	c.Message = shorten(c.Message)
+	c.Message = Shorten(c.Message)
 	return c
 }
 
@@ -61,15 +61,6 @@ func listRanges(list []netip.Prefix) string {
 		text = append(text, in.String())
 	}
 	return strings.Join(text, ", ")
-}
-
-// shorten cuts what the API server would refuse as too long.
-func shorten(text string) string {
-	const most = 1024
-	if len(text) > most {
-		return text[:most-3] + "..."
-	}
-	return text
 }
 
 // tell writes into the object's status what is known of the ranges. What an earlier leader has written stays until this one has looked.

@@ -1,7 +1,7 @@
 // Command enipoolctl is for people: it loads, shows and checks a node's pool of
 // addresses, checks what a cloud allows, shows a cluster with an operator and brings
-// nodes to one, plans subnets, simulates pools, and demonstrates the plugin on a
-// simulated VPC.
+// nodes to one, makes topologies of another system's objects, plans subnets, simulates
+// pools, and demonstrates the plugin on a simulated VPC.
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/enipool/enipool/plugins/enipoolctl/cce"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/enipool/enipool/plugins/enipoolctl/cloud"
 	"github.com/enipool/enipool/plugins/enipoolctl/cluster"
@@ -38,6 +39,6 @@ func rootCommand() *cobra.Command {
 		Version: release,
 	}
 	root.AddCommand(pool.Command(), pool.ScaleCommand(), plan.Command(), simulate.Command(release), simulate.TuneCommand(release),
-		cloud.Command(), cluster.Command(), migrate.Command(), demo.Command())
+		cloud.Command(), cluster.Command(), migrate.Command(), cce.Command(), demo.Command())
 	return root
 }

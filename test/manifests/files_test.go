@@ -113,7 +113,7 @@ func TestEveryFileIsNamedInItsKustomizationAndThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if e.Name() != "kustomization.yaml" && !slices.Contains(named, e.Name()) {
+			if page := e.Name() == "README.md"; !page && e.Name() != "kustomization.yaml" && !slices.Contains(named, e.Name()) {
 				t.Errorf("%s/%s is in no kustomization", dir, e.Name())
 			}
 		}

@@ -7,9 +7,9 @@ package classify
 
 import (
 	"context"
-	"errors"
 
 	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/operator"
 )
 
 // Gate is the scheduling gate of a pod that waits to be classified. The label and the annotation that name its topology have the same name.
@@ -32,8 +32,8 @@ type Objects interface {
 
 // The errors of Objects that are told apart.
 var (
-	ErrConflict = errors.New("it was changed")
-	ErrGone     = errors.New("there is no such object")
+	ErrConflict = operator.ErrConflict
+	ErrGone     = operator.ErrGone
 )
 
 // Event is a change of one object, as it is after it.

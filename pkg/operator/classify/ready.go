@@ -28,7 +28,7 @@ func (k *known) tellTopology(i int, now time.Time) (*crd.PodSubnetTopology, bool
 		why = topology.Unready{Reason: unreadable, Message: err.Error()}
 	}
 	if why.Reason != "" {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, why.Reason, cutText(why.Message, 1024)
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, why.Reason, operator.Shorten(why.Message)
 	}
 	next := object.DeepCopy()
 	zones := k.zonesOf(of)
@@ -83,8 +83,5 @@ func topologyNotice(next, before *crd.PodSubnetTopology) (n operator.Notice, is 
 // podNotice returns what people are told of a pod that waits.
 func podNotice(p Pod, reason, message string) operator.Notice {
 	return operator.Notice{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Warning: true, Reason: reason,
-		Message: cutText(cmp.Or(message, reason), 1024)}
+		Message: operator.Shorten(cmp.Or(message, reason))}
 }
-
-// cutText cuts what the API server would refuse as too long.
-func cutText(text string, most int) string { return text[:min(len(text), most)] }

@@ -35,7 +35,7 @@ func (o *Topologies) watchPods(ctx context.Context, tell func(classify.Event)) e
 			return nil // what was missed a list tells
 		}
 		if err != nil || time.Since(began) < again { // a server that ends each at once is asked no faster than one that is away
-			return explainTopologies(err)
+			return ofTopologies.explain(err)
 		}
 	}
 	return nil
@@ -51,7 +51,7 @@ func (o *Topologies) listGated(ctx context.Context) (gated []classify.Pod, versi
 			continue
 		}
 		if err != nil {
-			return nil, "", explainTopologies(err)
+			return nil, "", ofTopologies.explain(err)
 		}
 		for i := range list.Items {
 			if p, is := classify.PodOf(&list.Items[i]); is {

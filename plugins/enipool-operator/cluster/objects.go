@@ -55,17 +55,17 @@ func New(config *rest.Config, log *slog.Logger) (*Objects, error) {
 
 // ReadAll implements operator.Objects.
 func (o *Objects) ReadAll(ctx context.Context) (all operator.Cluster, err error) {
-	nodes, err := readKind(ctx, o.client, page, func(l *corev1.NodeList) []corev1.Node { return l.Items })
+	nodes, err := readKind(ctx, o.client, ofNodes, page, func(l *corev1.NodeList) []corev1.Node { return l.Items })
 	if err != nil {
 		return all, err
 	}
 	for _, n := range nodes {
 		all.Nodes = append(all.Nodes, nodeOf(n))
 	}
-	if all.Networks, err = readKind(ctx, o.client, page, func(l *crd.NodeNetworkList) []crd.NodeNetwork { return l.Items }); err != nil {
+	if all.Networks, err = readKind(ctx, o.client, ofNodes, page, func(l *crd.NodeNetworkList) []crd.NodeNetwork { return l.Items }); err != nil {
 		return all, err
 	}
-	all.Subnets, err = readKind(ctx, o.client, page, func(l *crd.SubnetList) []crd.Subnet { return l.Items })
+	all.Subnets, err = readKind(ctx, o.client, ofNodes, page, func(l *crd.SubnetList) []crd.Subnet { return l.Items })
 	return all, err
 }
 
@@ -74,7 +74,7 @@ func (o *Objects) ReadAll(ctx context.Context) (all operator.Cluster, err error)
 func readKind[L, T any, P interface {
 	*L
 	client.ObjectList
-}](ctx context.Context, c client.Client, page int64, items func(P) []T) ([]*T, error) {
+}](ctx context.Context, c client.Client, of part, page int64, items func(P) []T) ([]*T, error) {
 	var all []*T
 	for next := ""; ; {
 		list := P(new(L)) // one for each page: what has been read is not decoded over
@@ -84,7 +84,7 @@ func readKind[L, T any, P interface {
 			continue
 		}
 		if err != nil {
-			return nil, explain(err)
+			return nil, of.explain(err)
 		}
 		got := items(list)
 		for i := range got {
@@ -108,7 +108,7 @@ func (o *Objects) Watch(ctx context.Context, tell func(operator.Event)) {
 		}
 		if err != nil && ctx.Err() == nil && err.Error() != said {
 			said = err.Error()
-			o.log.Error("objects can't be watched; it is tried again", "error", explain(err))
+			o.log.Error("objects can't be watched; it is tried again", "error", ofNodes.explain(err))
 		}
 		select {
 		case <-ctx.Done():
@@ -124,7 +124,7 @@ func (o *Objects) Silent() (since time.Time, why error) { return o.silent.since(
 func (o *Objects) watchOnce(ctx context.Context, tell func(operator.Event)) error {
 	failed := func(ctx context.Context, r *toolscache.Reflector, err error) {
 		o.silent.note(time.Now(), err)
-		toolscache.DefaultWatchErrorHandler(ctx, r, explain(err))
+		toolscache.DefaultWatchErrorHandler(ctx, r, ofNodes.explain(err))
 	}
 	watched, err := cache.New(o.config, cache.Options{Scheme: o.scheme, DefaultTransform: cache.TransformStripManagedFields(), DefaultWatchErrorHandler: failed,
 		ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: stripNode}}})
@@ -212,7 +212,7 @@ func isCut(t corev1.Taint) bool {
 func (o *Objects) ReadNode(ctx context.Context, name string) (*crd.NodeNetwork, error) {
 	n := &crd.NodeNetwork{}
 	if err := o.client.Get(ctx, client.ObjectKey{Name: name}, n); err != nil {
-		return nil, explain(err)
+		return nil, ofNodes.explain(err)
 	}
 	return n, nil
 }
@@ -221,7 +221,7 @@ func (o *Objects) ReadNode(ctx context.Context, name string) (*crd.NodeNetwork, 
 func (o *Objects) WriteNode(ctx context.Context, n *crd.NodeNetwork) (*crd.NodeNetwork, error) {
 	n = n.DeepCopy() // the answer is decoded into it
 	if err := o.client.Status().Update(ctx, n); err != nil {
-		return nil, explain(err)
+		return nil, ofNodes.explain(err)
 	}
 	return n, nil
 }
@@ -230,17 +230,14 @@ func (o *Objects) WriteNode(ctx context.Context, n *crd.NodeNetwork) (*crd.NodeN
 func (o *Objects) DropFinalizer(ctx context.Context, n *crd.NodeNetwork) error {
 	next := n.DeepCopy()
 	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == operator.Finalizer })
-	if err := o.client.Patch(ctx, next, client.MergeFromWithOptions(n, client.MergeFromWithOptimisticLock{})); err != nil {
-		return explain(err)
-	}
-	return nil
+	return ofNodes.explain(o.client.Patch(ctx, next, client.MergeFromWithOptions(n, client.MergeFromWithOptimisticLock{})))
 }
 
 // WriteSubnet implements operator.Objects.
 func (o *Objects) WriteSubnet(ctx context.Context, s *crd.Subnet) (*crd.Subnet, error) {
 	s = s.DeepCopy()
 	if err := o.client.Status().Update(ctx, s); err != nil {
-		return nil, explain(err)
+		return nil, ofNodes.explain(err)
 	}
 	return s, nil
 }
@@ -249,7 +246,7 @@ func (o *Objects) WriteSubnet(ctx context.Context, s *crd.Subnet) (*crd.Subnet, 
 func (o *Objects) CreateSubnet(ctx context.Context, s *crd.Subnet) (*crd.Subnet, error) {
 	s = s.DeepCopy()
 	if err := o.client.Create(ctx, s); err != nil {
-		return nil, explain(err)
+		return nil, ofNodes.explain(err)
 	}
 	return s, nil
 }
@@ -257,19 +254,35 @@ func (o *Objects) CreateSubnet(ctx context.Context, s *crd.Subnet) (*crd.Subnet,
 // olderLeader is what the schema says of a status with an epoch below the one that is there.
 const olderLeader = "an older leader"
 
-// explain tells errors apart as operator.Objects promises, and says what people can do.
-func explain(err error) error {
+// part is what of conf/kubernetes the API server must have for some objects.
+type part struct{ kinds, role string }
+
+var (
+	ofNodes      = part{"conf/kubernetes/crds", "enipool-operator of conf/kubernetes/operator"}
+	ofTopologies = part{"conf/kubernetes/topologies", "enipool-operator-topologies of conf/kubernetes/topologies"}
+)
+
+// explain tells errors apart as operator.Objects and classify.Objects promise, and says what people can do.
+func (p part) explain(err error) error {
 	switch {
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsInvalid(err) && strings.Contains(err.Error(), olderLeader):
+	case err == nil:
+		return nil
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), isFailedTest(err), apierrors.IsInvalid(err) && strings.Contains(err.Error(), olderLeader):
 		return fmt.Errorf("%w: %w", operator.ErrConflict, err)
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && !isObject(err):
-		return fmt.Errorf("%w; install the kinds: kubectl apply --server-side --kustomize conf/kubernetes/crds", err)
+		return fmt.Errorf("%w; install the kinds: kubectl apply --server-side --kustomize %s", err, p.kinds)
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%w: %w", operator.ErrGone, err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w; the role enipool-operator of conf/kubernetes/operator allows it", err)
+		return fmt.Errorf("%w; the role %s allows it, unless a policy of the cluster's refuses it", err, p.role)
 	}
 	return err
+}
+
+// isFailedTest tells whether an object is not as a JSON patch says that it is. What the API server does not take of a patched one it names.
+func isFailedTest(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsInvalid(err) && errors.As(err, &status) && (status.Status().Details == nil || len(status.Status().Details.Causes) == 0)
 }
 
 // isObject tells whether what was not found is an object. A kind that the API server does not know has no name.

@@ -156,7 +156,7 @@ func TestAListOfManyPagesIsWhole(t *testing.T) {
 		_, err := o.CreateSubnet(ctx, &crd.Subnet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: crd.SubnetSpec{Use: "Shared"}})
 		must(t, err)
 	}
-	got, err := readKind(ctx, o.client, 3, func(l *crd.SubnetList) []crd.Subnet { return l.Items })
+	got, err := readKind(ctx, o.client, ofNodes, 3, func(l *crd.SubnetList) []crd.Subnet { return l.Items })
 	must(t, err)
 	for _, s := range got {
 		if !want[s.Name] {

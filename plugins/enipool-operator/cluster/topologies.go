@@ -3,13 +3,10 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -43,13 +40,12 @@ func NewTopologies(config *rest.Config, log *slog.Logger) (*Topologies, error) {
 
 // ReadTopologies implements classify.Objects.
 func (o *Topologies) ReadTopologies(ctx context.Context) ([]*crd.PodSubnetTopology, error) {
-	list, err := readKind(ctx, client.Client(o.client), page, func(l *crd.PodSubnetTopologyList) []crd.PodSubnetTopology { return l.Items })
-	return list, explainTopologies(err)
+	return readKind(ctx, client.Client(o.client), ofTopologies, page, func(l *crd.PodSubnetTopologyList) []crd.PodSubnetTopology { return l.Items })
 }
 
 // WriteTopology implements classify.Objects.
 func (o *Topologies) WriteTopology(ctx context.Context, t *crd.PodSubnetTopology) error {
-	return explainTopologies(o.client.Status().Update(ctx, t.DeepCopy()))
+	return ofTopologies.explain(o.client.Status().Update(ctx, t.DeepCopy()))
 }
 
 // PatchPod implements classify.Objects.
@@ -60,30 +56,7 @@ func (o *Topologies) PatchPod(ctx context.Context, namespace, name string, patch
 	}
 	p := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}} // the answer is no whole pod
 	p.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-	return explainTopologies(o.client.Patch(ctx, p, client.RawPatch(types.JSONPatchType, text)))
-}
-
-// explainTopologies tells errors apart as classify.Objects promises, and says what people can do.
-func explainTopologies(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case apierrors.IsConflict(err), isFailedTest(err):
-		return fmt.Errorf("%w: %w", classify.ErrConflict, err)
-	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && !isObject(err):
-		return fmt.Errorf("%w; install the kinds: kubectl apply --server-side --kustomize conf/kubernetes/topologies", err)
-	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%w: %w", classify.ErrGone, err)
-	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w; the role enipool-operator-topologies of conf/kubernetes/topologies allows it, unless a policy of the cluster's refuses it", err)
-	}
-	return err
-}
-
-// isFailedTest tells whether an object is not as a JSON patch says that it is. What the API server does not take of a patched one it names.
-func isFailedTest(err error) bool {
-	var status apierrors.APIStatus
-	return apierrors.IsInvalid(err) && errors.As(err, &status) && (status.Status().Details == nil || len(status.Status().Details.Causes) == 0)
+	return ofTopologies.explain(o.client.Patch(ctx, p, client.RawPatch(types.JSONPatchType, text)))
 }
 
 // Watch implements classify.Objects.
@@ -102,7 +75,7 @@ func (o *Topologies) watchKinds(ctx context.Context, tell func(classify.Event)) 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	failed := func(ctx context.Context, r *toolscache.Reflector, err error) {
-		toolscache.DefaultWatchErrorHandler(ctx, r, explainTopologies(err))
+		toolscache.DefaultWatchErrorHandler(ctx, r, ofTopologies.explain(err))
 	}
 	watched, err := cache.New(o.config, cache.Options{Scheme: o.client.Scheme(), DefaultTransform: cache.TransformStripManagedFields(), DefaultWatchErrorHandler: failed,
 		ByObject: map[client.Object]cache.ByObject{&corev1.Namespace{}: {Transform: stripNamespace}}})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -90,11 +91,40 @@ func listAll[L, T any, P interface {
 	}
 }
 
+// ListAny returns the pages of a list of another group's objects, as JSON, and whether the cluster has their kind.
+func (a *API) ListAny(ctx context.Context, group, version, resource string) (pages [][]byte, is bool, err error) {
+	for next := ""; ; {
+		r := a.networks.Get().AbsPath("/apis", group, version, resource).Param("limit", strconv.Itoa(page))
+		if next != "" {
+			r = r.Param("continue", next)
+		}
+		text, err := r.Do(ctx).Raw()
+		switch {
+		case apierrors.IsResourceExpired(err) && next != "":
+			pages, next = nil, ""
+			continue
+		case apierrors.IsNotFound(err):
+			return nil, false, nil
+		case err != nil:
+			return nil, false, explain(resource, err)
+		}
+		var list metav1.PartialObjectMetadataList
+		if err := json.Unmarshal(text, &list); err != nil {
+			return nil, false, explain(resource, err)
+		}
+		if pages, next = append(pages, text), list.Continue; next == "" {
+			return pages, true, nil
+		}
+	}
+}
+
 // explain says what to do about an error.
 func explain(resource string, err error) error {
 	switch {
 	case apierrors.IsNotFound(err) && (resource == networkKind || resource == subnetKind):
 		return fmt.Errorf("the cluster has no kind %s; an operator and its agents need it: kubectl apply --server-side --kustomize conf/kubernetes/crds", resource)
+	case apierrors.IsNotFound(err) && (resource == topologyKind || resource == claimKind):
+		return fmt.Errorf("the cluster has no kind %s; an operator whose operator.yaml has topologies: true needs it: kubectl apply --server-side --kustomize conf/kubernetes/topologies", resource)
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return fmt.Errorf("read %s: %w; use a kubeconfig that may", resource, err)
 	}
@@ -102,8 +132,10 @@ func explain(resource string, err error) error {
 }
 
 const (
-	networkKind = "nodenetworks"
-	subnetKind  = "subnets"
+	networkKind  = "nodenetworks"
+	subnetKind   = "subnets"
+	topologyKind = "podsubnettopologies"
+	claimKind    = "addressclaims"
 )
 
 // ListNetworks returns all NodeNetworks.
@@ -114,6 +146,16 @@ func (a *API) ListNetworks(ctx context.Context) ([]crd.NodeNetwork, error) {
 // ListSubnets returns all Subnets.
 func (a *API) ListSubnets(ctx context.Context) ([]crd.Subnet, error) {
 	return listAll(ctx, a.networks, subnetKind, metav1.ListOptions{}, func(l *crd.SubnetList) []crd.Subnet { return l.Items })
+}
+
+// ListTopologies returns all PodSubnetTopologies.
+func (a *API) ListTopologies(ctx context.Context) ([]crd.PodSubnetTopology, error) {
+	return listAll(ctx, a.networks, topologyKind, metav1.ListOptions{}, func(l *crd.PodSubnetTopologyList) []crd.PodSubnetTopology { return l.Items })
+}
+
+// ListClaims returns all AddressClaims.
+func (a *API) ListClaims(ctx context.Context) ([]crd.AddressClaim, error) {
+	return listAll(ctx, a.networks, claimKind, metav1.ListOptions{}, func(l *crd.AddressClaimList) []crd.AddressClaim { return l.Items })
 }
 
 // ListNodes returns all Nodes.
@@ -215,7 +257,7 @@ func (a *API) ListEvents(ctx context.Context, node string) ([]corev1.Event, erro
 	return list.Items, nil
 }
 
-// watchNetworks sends something each time that a NodeNetwork or Subnet changes, until ctx ends.
+// watchNetworks sends something each time that an object of one of our kinds changes, until ctx ends.
 func (a *API) watchNetworks(ctx context.Context, resource string, changed chan<- struct{}) {
 	for ctx.Err() == nil {
 		which := metav1.ListOptions{ResourceVersion: "0", Watch: true}

@@ -52,15 +52,16 @@ func Command() *cobra.Command {
 	reach := &Flags{}
 	cmd := &cobra.Command{
 		Use:   "cluster",
-		Short: "A cluster with an operator: its nodes, subnets and budget, and why a node waits",
-		Long: `A cluster with an operator: its nodes, subnets and budget, and why a node waits.
+		Short: "A cluster with an operator: its nodes, subnets, topologies and budget, and why a node waits",
+		Long: `A cluster with an operator: its nodes, subnets, topologies and budget, and why a node
+waits.
 
-Nodes and subnets are read from the API server, budget and places in the queue from
-the operator that leads. While nobody leads the others show what was known last, and
+Nodes, subnets, topologies and claims are read from the API server, budget and places in
+the queue from the operator that leads. While nobody leads the others show what was known last, and
 how old that is.`,
 	}
 	reach.Register(cmd)
-	return cli.Group(cmd, nodesCommand(reach), subnetsCommand(reach), budgetCommand(reach), whyCommand(reach))
+	return cli.Group(cmd, nodesCommand(reach), subnetsCommand(reach), topologiesCommand(reach), claimsCommand(reach), budgetCommand(reach), whyCommand(reach))
 }
 
 // view is a command that shows something once or, with -w, again after each change.

@@ -10,9 +10,9 @@ import (
 
 // The operators' manifests have no kinds: who reads that there are none has to read where they are.
 func TestWithoutTheKindsPeopleReadWhereTheyAre(t *testing.T) {
-	for _, kind := range []string{networkKind, subnetKind} {
+	for kind, folder := range map[string]string{networkKind: "crds", subnetKind: "crds", topologyKind: "topologies", claimKind: "topologies"} {
 		none := apierrors.NewNotFound(schema.GroupResource{Resource: kind}, "")
-		if err := explain(kind, none); !strings.Contains(err.Error(), "kubectl apply --server-side --kustomize conf/kubernetes/crds") {
+		if err := explain(kind, none); !strings.Contains(err.Error(), "kubectl apply --server-side --kustomize conf/kubernetes/"+folder) {
 			t.Error(err)
 		}
 	}

@@ -35,6 +35,16 @@ kind: Subnet
 metadata: {name: subnet-0a1}
 spec: {use: Shared}
 ---
+apiVersion: enipool.io/v1alpha1
+kind: PodSubnetTopology
+metadata: {name: databases}
+spec: {subnets: [{id: subnet-0a1}], strategy: {type: Sticky, ttl: 24h}}
+---
+apiVersion: enipool.io/v1alpha1
+kind: AddressClaim
+metadata: {name: 10.1.0.9}
+spec: {topology: databases, subnet: subnet-0a1, address: 10.1.0.9, namespace: db, pod: db-0, keep: TTL, ttl: 24h}
+---
 apiVersion: v1
 kind: Pod
 metadata: {name: op, namespace: kube-system, labels: {app.kubernetes.io/name: enipool-operator}}
@@ -50,7 +60,8 @@ func TestARealAPIServer(t *testing.T) {
 	kube.Need(t)
 	c := kube.Start(t, kube.Options{})
 	c.Kubectl("apply", "--server-side", "--kustomize=../../../conf/kubernetes/crds")
-	c.Kubectl("wait", "--for=condition=Established", "crd/nodenetworks.enipool.io", "crd/subnets.enipool.io")
+	c.Kubectl("apply", "--server-side", "--filename=../../../conf/kubernetes/topologies/crds.yaml")
+	c.Kubectl("wait", "--for=condition=Established", "crd/nodenetworks.enipool.io", "crd/subnets.enipool.io", "crd/podsubnettopologies.enipool.io", "crd/addressclaims.enipool.io")
 	c.Apply(objects)
 	c.Kubectl("patch", "nodenetwork", "ip-10-1", "--subresource=status", "--type=merge", `--patch={"status": {"mode": "Operator", "slots": 32, "interfaces": 2, "zone": "eu-west-3a", "revision": 7,
 		"instance": "i-1", "instanceType": "m5.large", "causes": [{"reason": "SubnetFull", "message": "30 needed, most room 20 in a"}],
@@ -68,6 +79,7 @@ func TestARealAPIServer(t *testing.T) {
 		for _, tt := range []struct{ what, want string }{
 			{"nodes", "ip-10-1  Operator  48    32    4        -    2     eu-west-3a"}, {"nodes", "ip-10-2  -         -"}, {"nodes", "nobody leads, and nobody ever has"},
 			{"nodes", "SubnetFull: 30 needed, most room 20 in a"}, {"subnets", "subnet-0a1  Shared  Full"},
+			{"topologies", "databases  Sticky 24h  0         subnet-0a1"}, {"claims", "10.1.0.9  databases  db/db-0"},
 		} {
 			if code, out, errs := run(Command(), append([]string{"cluster", tt.what}, flags...)...); code != 0 || !strings.Contains(out, tt.want) {
 				t.Errorf("%s: exit %d, %q is not in\n%s%s", tt.what, code, tt.want, out, errs)

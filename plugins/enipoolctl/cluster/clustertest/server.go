@@ -28,6 +28,10 @@ type Server struct {
 	onGone  func(path string)
 }
 
+// kinds are those of lists, by resource.
+var kinds = map[string]string{"nodes": "NodeList", "pods": "PodList", "nodenetworks": "NodeNetworkList", "subnets": "SubnetList", "events": "EventList",
+	"podsubnettopologies": "PodSubnetTopologyList", "addressclaims": "AddressClaimList"}
+
 // Start starts a server that ends with the test.
 func Start(t *testing.T) *Server {
 	t.Helper()
@@ -116,7 +120,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(group, "/namespaces/") {
 			group, _, _ = strings.Cut(group, "/namespaces/")
 		}
-		kind := map[string]string{"nodes": "NodeList", "pods": "PodList", "nodenetworks": "NodeNetworkList", "subnets": "SubnetList", "events": "EventList"}[path.Base(r.URL.Path)]
+		kind := kinds[path.Base(r.URL.Path)]
 		answer(w, http.StatusOK, map[string]any{"kind": kind, "apiVersion": group, "items": items, "metadata": map[string]any{"resourceVersion": "1"}})
 		return
 	}
@@ -125,7 +129,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // listAt returns the objects right below a path, and whether it is a collection. The caller holds the lock.
 func (s *Server) listAt(at string) (items []any, is bool) {
-	is = slices.Contains([]string{"nodes", "pods", "nodenetworks", "subnets", "events"}, path.Base(at))
+	_, is = kinds[path.Base(at)]
 	items = []any{}
 	for name, o := range s.objects {
 		if path.Dir(name) == at {

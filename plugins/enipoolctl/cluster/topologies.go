@@ -1,0 +1,179 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/operator/classify"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
+)
+
+func topologiesCommand(reach *Flags) *cobra.Command {
+	shown := &view{formats: []string{"table", "wide", "json", "yaml"}}
+	cmd := &cobra.Command{
+		Use:   "topologies",
+		Short: "Show the topologies, the worst first: what pods get of which subnets, and why they wait",
+		Long: `Show the PodSubnetTopologies, the worst first: those that can't be served, whose pods
+wait, those that the operator has not answered, those without room, then the others in
+the order in which they are tried for a pod.
+
+SUBNETS are in order of preference; one with ranges has how many behind it. ROOM is how
+many addresses are left for new pods. FOR is since when a topology is READY, or not. A
+count that the operator has not told is a dash.`,
+		Example: "  enipoolctl cluster topologies\n  enipoolctl cluster topologies -o wide -w",
+		Args:    cobra.NoArgs,
+		RunE:    shown.run(reach, showTopologies, topologyKind),
+	}
+	shown.register(cmd, true)
+	return cmd
+}
+
+// topologyRow is one topology.
+type topologyRow struct {
+	Topology string       `json:"topology"`
+	Strategy string       `json:"strategy"`
+	TTL      string       `json:"ttl,omitempty"`
+	Priority int          `json:"priority"`
+	Subnets  []crd.Source `json:"subnets"`
+	Pods     *int32       `json:"pods,omitempty"`
+	Claims   *int32       `json:"claims,omitempty"`
+	Room     *int32       `json:"room,omitempty"`
+	Warm     int          `json:"warm"`
+	Zones    []string     `json:"zones,omitempty"`
+	Ready    string       `json:"ready"` // True, False or Unknown
+	Since    time.Time    `json:"since,omitzero"`
+	Reason   string       `json:"reason,omitempty"`
+	Message  string       `json:"message,omitempty"`
+	Created  time.Time    `json:"created,omitzero"`
+
+	grade int // how bad it is, the least first
+}
+
+// The grades of topologies.
+const (
+	topologyUnready  = iota // its pods wait
+	topologyUnjudged        // nobody has looked at it
+	topologyFull            // new pods would wait
+	topologyWell
+)
+
+// topologyRows returns all topologies, the worst first.
+func topologyRows(list []crd.PodSubnetTopology) []topologyRow {
+	rows := []topologyRow{}
+	for i := range list {
+		rows = append(rows, topologyRowOf(&list[i]))
+	}
+	slices.SortFunc(rows, func(a, b topologyRow) int {
+		since := 0
+		if a.grade == topologyUnready {
+			since = older(a.Since, b.Since)
+		}
+		return cmp.Or(cmp.Compare(a.grade, b.grade), since, cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Topology, b.Topology))
+	})
+	return rows
+}
+
+func topologyRowOf(t *crd.PodSubnetTopology) topologyRow {
+	row := topologyRow{Topology: t.Name, Strategy: t.Spec.Strategy.Type, TTL: t.Spec.Strategy.TTL, Priority: int(t.Spec.Priority), Subnets: t.Spec.Subnets,
+		Pods: t.Status.Pods, Claims: t.Status.Claims, Room: t.Status.Room, Warm: int(t.Spec.Warm), Zones: t.Status.Zones, Created: t.CreationTimestamp.Time}
+	c := meta.FindStatusCondition(t.Status.Conditions, classify.Ready)
+	switch {
+	case c == nil:
+		row.grade, row.Ready, row.Reason = topologyUnjudged, string(metav1.ConditionUnknown), "NotAnswered"
+		row.Message = "no operator has looked at it; one does whose operator.yaml has topologies: true"
+		return row
+	case c.Status != metav1.ConditionTrue:
+		row.grade = topologyUnready
+	case c.ObservedGeneration < t.Generation:
+		row.grade = topologyUnjudged
+	case row.Room != nil && *row.Room <= 0:
+		row.grade = topologyFull
+	default:
+		row.grade = topologyWell
+	}
+	row.Ready, row.Since = string(c.Status), c.LastTransitionTime.Time
+	if c.Reason != classify.Ready { // the reason of one that is ready says nothing
+		row.Reason, row.Message = c.Reason, c.Message
+	}
+	if c.ObservedGeneration < t.Generation {
+		row.Reason, row.Message = "NotAnswered", "the operator has not answered its last change"
+		if c.Status != metav1.ConditionTrue {
+			row.Message += "; before: " + causeText(c.Reason, c.Message)
+		}
+	}
+	if row.grade == topologyFull {
+		row.Reason, row.Message = "NoRoom", "its subnets have no address left for new pods"
+	}
+	return row
+}
+
+func showTopologies(ctx context.Context, api *API, output string, out io.Writer) error {
+	list, err := api.ListTopologies(ctx)
+	if err != nil {
+		return err
+	}
+	all := struct {
+		Leader     Leader        `json:"leader"`
+		Topologies []topologyRow `json:"topologies"`
+	}{api.FindLeader(ctx), topologyRows(list)}
+	return cli.PrintAs(out, output, all, func() error {
+		return printTopologies(out, all.Leader, all.Topologies, output == "wide", time.Now())
+	})
+}
+
+func printTopologies(out io.Writer, leader Leader, rows []topologyRow, wide bool, now time.Time) error {
+	fmt.Fprintf(out, "%s\n\n", leader.Line(now))
+	if len(rows) == 0 {
+		fmt.Fprintln(out, "there are no topologies: all pods get addresses of their node's own subnets")
+		return nil
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprint(table, "TOPOLOGY\tSTRATEGY\tPRIORITY\tSUBNETS\tPODS\tCLAIMS\tROOM")
+	if wide {
+		fmt.Fprint(table, "\tWARM\tZONES\tAGE")
+	}
+	fmt.Fprintln(table, "\tREADY\tFOR\tWHY")
+	for _, r := range rows {
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s", r.Topology, strings.TrimSpace(r.Strategy+" "+r.TTL), r.Priority, sourcesText(r.Subnets), count(r.Pods), count(r.Claims), count(r.Room))
+		if wide {
+			fmt.Fprintf(table, "\t%d\t%s\t%s", r.Warm, cli.OrDash(strings.Join(r.Zones, ",")), age(now, r.Created))
+		}
+		fmt.Fprintf(table, "\t%s\t%s\t%s\n", r.Ready, age(now, r.Since), causeText(r.Reason, r.Message))
+	}
+	return table.Flush()
+}
+
+// count is a number of the operator's, a dash if it has told none.
+func count(n *int32) string {
+	if n == nil {
+		return "-"
+	}
+	return fmt.Sprint(*n)
+}
+
+// sourcesText names subnets, each with how many ranges of it are meant if it is not the whole.
+func sourcesText(list []crd.Source) string {
+	var names []string
+	for _, from := range list {
+		switch len(from.Ranges) {
+		case 0:
+			names = append(names, from.ID)
+		case 1:
+			names = append(names, from.ID+"(1 range)")
+		default:
+			names = append(names, fmt.Sprintf("%s(%d ranges)", from.ID, len(from.Ranges)))
+		}
+	}
+	return cli.OrDash(strings.Join(names, ","))
+}
