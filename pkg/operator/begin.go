@@ -170,7 +170,7 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 		}
 		return // its last one was not, so the cloud has refused nothing
 	}
-	if len(j.bring) > 0 && errors.Is(out.err, cloud.ErrTaken) {
+	if len(j.bring) > 0 && isOfAddresses(out.err) {
 		return // the ENI can have others
 	}
 	why := node.noteRefused(j, out.err, now.Mono)

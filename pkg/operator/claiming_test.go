@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -300,6 +301,44 @@ func TestPeopleAreToldWhatAPodWaitsFor(t *testing.T) {
 		said := strings.Join(c.heard, "\n")
 		if !strings.Contains(said, "db/db-0 NoSlot: no ENI of node-000") || !strings.Contains(said, "db/x-0 TopologyNotReady: there is no topology none") || len(c.heard) > 6 {
 			t.Errorf("people heard:\n%s", said)
+		}
+	})
+}
+
+// An address that somebody else has is no reason for the pods without a topology to wait. Its own pod is told who has it.
+func TestAnAddressThatOthersHaveKeepsNothingFromThePool(t *testing.T) {
+	playClaims(t, setup{}, func(ctx context.Context, w *world, c *claimStore) {
+		w.until(time.Minute, w.isQuiet)
+		_, err := w.AddInstance(sim.Instance{ID: "i-other", Type: "small", Subnet: "a"})
+		w.must(err)
+		var other string
+		w.View(0, func(tx *sim.Tx) {
+			for _, nic := range tx.Interfaces() {
+				if nic.Attachment != nil && nic.Attachment.Instance == "i-other" {
+					other = nic.ID
+				}
+			}
+		})
+		w.must(w.Update(func(tx *sim.Tx) error {
+			_, err := tx.Assign(other, sim.AddressRequest{V4: []netip.Addr{netip.MustParseAddr("10.0.200.0")}})
+			return err
+		}))
+		c.run("db-0", "node-000", "fixed")
+		w.until(time.Minute, func() bool { is := c.claim("db-0"); return is != nil && is.Status.Phase == "Conflict" })
+		w.agents[0].set(6)
+		if took := w.until(20*time.Second, func() bool { return len(w.agents[0].used()) == 6 }); took > 10*time.Second {
+			t.Errorf("the others wait for %s", took)
+		}
+		c.mu.Lock()
+		said := strings.Join(c.heard, "\n")
+		c.mu.Unlock()
+		if !strings.Contains(said, "db/db-0 Conflict: an unmanaged ENI has 10.0.200.0") {
+			t.Errorf("people heard:\n%s", said)
+		}
+		c.endClaim("10.0.200.0")
+		c.awaitPod(2*time.Minute, "db-0", "node-000")
+		if at, _ := c.addressOf("db-0"); at.String() == "10.0.200.0" {
+			t.Errorf("it has %s", at)
 		}
 	})
 }

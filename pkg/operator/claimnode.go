@@ -181,13 +181,19 @@ func (t *term) beginExact(j *job) {
 	}
 }
 
+// isOfAddresses tells whether a call was refused for the addresses that it named.
+func isOfAddresses(err error) bool {
+	return errors.Is(err, cloud.ErrTaken) || errors.Is(err, cloud.ErrForbidden)
+}
+
 // endExact takes in how a call has ended that was to bring addresses.
 func (t *term) endExact(j *job, out outcome, now order.Moment) {
 	if t.claiming == nil || len(j.bring) == 0 {
 		return
 	}
 	t.claiming.changed = true
-	if errors.Is(out.err, cloud.ErrTaken) {
+	if isOfAddresses(out.err) {
+		t.o.Log.Warn("the cloud does not give a node addresses of topologies; it is asked again in a while", "node", j.Node, "eni", j.ENI, "addresses", j.bring, "error", out.err)
 		for _, a := range j.bring {
 			if !slices.Contains(out.addrs, a) {
 				t.claiming.known.NoteRefused(a, now.Wall)
