@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/enipool/enipool/pkg/kube/crd"
-	"github.com/enipool/enipool/pkg/operator"
 	"github.com/enipool/enipool/pkg/operator/claims"
 )
 
@@ -36,7 +34,7 @@ func (o Claims) watchBoth(ctx context.Context, tell func(claims.Event)) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	failed := func(ctx context.Context, r *toolscache.Reflector, err error) {
-		toolscache.DefaultWatchErrorHandler(ctx, r, explainTopologies(err))
+		toolscache.DefaultWatchErrorHandler(ctx, r, ofTopologies.explain(err))
 	}
 	watched, err := cache.New(o.config, cache.Options{Scheme: o.client.Scheme(), DefaultTransform: cache.TransformStripManagedFields(), DefaultWatchErrorHandler: failed})
 	if err != nil {
@@ -96,7 +94,7 @@ func (o Claims) ReadSets(ctx context.Context) (names []claims.Name, err error) {
 			continue
 		}
 		if err != nil {
-			return nil, explainClaims(err)
+			return nil, ofTopologies.explain(err)
 		}
 		for i := range list.Items {
 			names = append(names, claims.Name{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name})
@@ -111,7 +109,7 @@ func (o Claims) ReadSets(ctx context.Context) (names []claims.Name, err error) {
 func (o Claims) CreateClaim(ctx context.Context, c *crd.AddressClaim) (*crd.AddressClaim, error) {
 	c = c.DeepCopy() // the answer is decoded into it
 	if err := o.client.Create(ctx, c); err != nil {
-		return nil, explainClaims(err)
+		return nil, ofTopologies.explain(err)
 	}
 	return c, nil
 }
@@ -120,7 +118,7 @@ func (o Claims) CreateClaim(ctx context.Context, c *crd.AddressClaim) (*crd.Addr
 func (o Claims) ReadClaim(ctx context.Context, name string) (*crd.AddressClaim, error) {
 	c := &crd.AddressClaim{}
 	if err := o.client.Get(ctx, client.ObjectKey{Name: name}, c); err != nil {
-		return nil, explainClaims(err)
+		return nil, ofTopologies.explain(err)
 	}
 	return c, nil
 }
@@ -129,30 +127,19 @@ func (o Claims) ReadClaim(ctx context.Context, name string) (*crd.AddressClaim, 
 func (o Claims) WriteClaim(ctx context.Context, c *crd.AddressClaim) (*crd.AddressClaim, error) {
 	c = c.DeepCopy()
 	if err := o.client.Status().Update(ctx, c); err != nil {
-		return nil, explainClaims(err)
+		return nil, ofTopologies.explain(err)
 	}
 	return c, nil
 }
 
 // DeleteClaim implements operator.ClaimObjects.
 func (o Claims) DeleteClaim(ctx context.Context, c *crd.AddressClaim) error {
-	return explainClaims(o.client.Delete(ctx, c.DeepCopy(), client.Preconditions{UID: &c.UID}))
+	return ofTopologies.explain(o.client.Delete(ctx, c.DeepCopy(), client.Preconditions{UID: &c.UID}))
 }
 
 // DropClaim implements operator.ClaimObjects.
 func (o Claims) DropClaim(ctx context.Context, c *crd.AddressClaim) error {
 	next := c.DeepCopy()
 	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == claims.Finalizer })
-	return explainClaims(o.client.Patch(ctx, next, client.MergeFromWithOptions(c, client.MergeFromWithOptimisticLock{})))
-}
-
-// explainClaims tells errors apart as operator.Objects promises, and says what people can do.
-func explainClaims(err error) error {
-	switch {
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return fmt.Errorf("%w: %w", operator.ErrConflict, err)
-	case apierrors.IsNotFound(err) && isObject(err):
-		return fmt.Errorf("%w: %w", operator.ErrGone, err)
-	}
-	return explainTopologies(err)
+	return ofTopologies.explain(o.client.Patch(ctx, next, client.MergeFromWithOptions(c, client.MergeFromWithOptimisticLock{})))
 }

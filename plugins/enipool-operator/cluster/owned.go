@@ -16,8 +16,8 @@ import (
 	"github.com/enipool/enipool/pkg/topology"
 )
 
-// ofTopologies selects the pods that belong to a topology.
-var ofTopologies = client.HasLabels{classify.Gate}
+// hasTopology selects the pods that belong to a topology.
+var hasTopology = client.HasLabels{classify.Gate}
 
 // watchOwned lists the pods of topologies, twice, and tells of their changes until the watch ends. What one list lacks may have been missed.
 func (o Claims) watchOwned(ctx context.Context, tell func(claims.Event)) error {
@@ -38,7 +38,7 @@ func (o Claims) watchOwned(ctx context.Context, tell func(claims.Event)) error {
 			return nil // what was missed a list tells
 		}
 		if err != nil || time.Since(began) < again { // a server that ends each at once is asked no faster than one that is away
-			return explainTopologies(err)
+			return ofTopologies.explain(err)
 		}
 	}
 	return nil
@@ -48,13 +48,13 @@ func (o Claims) watchOwned(ctx context.Context, tell func(claims.Event)) error {
 func (o Claims) listOwned(ctx context.Context) (all []claims.Pod, version string, err error) {
 	for next := ""; ; {
 		var list corev1.PodList
-		err := o.client.List(ctx, &list, ofTopologies, client.Limit(page), client.Continue(next))
+		err := o.client.List(ctx, &list, hasTopology, client.Limit(page), client.Continue(next))
 		if apierrors.IsResourceExpired(err) && next != "" { // the state that the pages are of is forgotten
 			all, next = nil, ""
 			continue
 		}
 		if err != nil {
-			return nil, "", explainTopologies(err)
+			return nil, "", ofTopologies.explain(err)
 		}
 		for i := range list.Items {
 			all = append(all, podOf(&list.Items[i]))
@@ -68,7 +68,7 @@ func (o Claims) listOwned(ctx context.Context) (all []claims.Pod, version string
 // followOwned tells of changes from a version on until the watch ends, and returns from where on to watch next.
 func (o Claims) followOwned(ctx context.Context, version string, tell func(claims.Event)) (string, error) {
 	lasts := int64(longestWatch / time.Second)
-	w, err := o.client.Watch(ctx, &corev1.PodList{}, ofTopologies,
+	w, err := o.client.Watch(ctx, &corev1.PodList{}, hasTopology,
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &lasts}})
 	if err != nil {
 		return version, err
@@ -95,7 +95,7 @@ func (o Claims) followOwned(ctx context.Context, version string, tell func(claim
 func (o Claims) ReadPod(ctx context.Context, of claims.Name) (*claims.Pod, error) {
 	var list corev1.PodList
 	if err := o.client.List(ctx, &list, client.InNamespace(of.Namespace), client.MatchingFields{"metadata.name": of.Name}); err != nil {
-		return nil, explainTopologies(err)
+		return nil, ofTopologies.explain(err)
 	}
 	for i := range list.Items {
 		if p := podOf(&list.Items[i]); p.Topology != "" {
