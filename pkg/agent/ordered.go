@@ -92,15 +92,18 @@ func (o *ordered) lookIfDue(ctx context.Context, now time.Duration) {
 func (o *ordered) isUsable() bool {
 	spec, status := o.newest.Spec, o.newest.Status
 	return o.heard && !o.mem.Calls && spec.Mode == order.Operator && status.Mode == order.Operator && spec.Boot == o.Boot &&
-		status.Limits != (eni.Limits{}) && hasPrimary(status) && !order.Stale(o.mem.Revision, status) && o.isTold()
+		status.Limits != (eni.Limits{}) && hasPrimary(status) && !order.Stale(o.head(), status) && o.isTold()
 }
+
+// head is the latest status that the node cache may have seen.
+func (o *ordered) head() order.Head { return order.Head{Revision: o.mem.Revision, Epoch: o.mem.Epoch} }
 
 // isTold tells whether the agent has written since the store was put back: what it wanted then counts for the operator until it has.
 func (o *ordered) isTold() bool { return o.mem.Revision == 0 || o.toldBack >= o.newest.PutBack }
 
 // isTakenIn tells whether it is usable and its revision is written down.
 func (o *ordered) isTakenIn() bool {
-	return o.isUsable() && o.view.known && o.mem.Revision >= o.newest.Status.Revision
+	return o.isUsable() && o.view.known && o.mem.Revision >= o.newest.Status.Revision && o.mem.Epoch == o.newest.Status.Epoch
 }
 
 // hasPrimary tells whether a describe has told the operator of the node: each has its primary ENI. Of a status without it nothing
@@ -113,10 +116,10 @@ func hasPrimary(s order.Status) bool {
 // anything follows from it.
 func (o *ordered) takeIn(now time.Duration) {
 	m, spec, status := &o.mem, o.newest.Spec, o.newest.Status
-	if before := m.Revision; !m.Operated || before < status.Revision {
-		m.Revision, m.Operated, m.Creates, m.Unsure = status.Revision, true, nil, map[string]time.Duration{}
+	if before := o.head(); !m.Operated || before.Revision < status.Revision || before.Epoch != status.Epoch {
+		m.Revision, m.Epoch, m.Operated, m.Creates, m.Unsure = status.Revision, status.Epoch, true, nil, map[string]time.Duration{}
 		if err := o.remember(); err != nil {
-			m.Revision = before
+			m.Revision, m.Epoch = before.Revision, before.Epoch
 			o.noteError(err)
 			o.Events.Error("memory")
 			return

@@ -35,7 +35,7 @@ func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
 	} else if o.newest.Status.Mode == order.Operator {
 		asks.Handover = nil // it was taken over
 	}
-	seen := o.seenRevision()
+	seen := o.seen()
 	if order.Stale(seen, o.newest.Status) || !o.isTold() {
 		cached, err := o.read(ctx)
 		if err != nil {
@@ -48,23 +48,24 @@ func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
 	}
 }
 
-// seenRevision is the revision that the agent has seen. An object by which an operator calls while the agent remembers that it calls itself was
+// seen is the latest status that the agent has seen. An object by which an operator calls while the agent remembers that it calls itself was
 // put back: its status is one of before those calls, whatever its revision.
-func (o *ordered) seenRevision() int64 {
+func (o *ordered) seen() order.Head {
+	head := o.head()
 	if o.mem.Calls && o.newest.Version != "" && !order.AgentCalls(o.newest.View) {
-		return max(o.mem.Revision, o.newest.Status.Revision) + 1
+		head.Revision = max(head.Revision, o.newest.Status.Revision) + 1
 	}
-	return o.mem.Revision
+	return head
 }
 
 // endOwnCalls writes down that the agent calls no more, before the operator is asked to: an agent with another provider that came next would
 // call beside it.
-func (o *ordered) endOwnCalls(seen int64) bool {
+func (o *ordered) endOwnCalls(seen order.Head) bool {
 	if !o.mem.Calls {
 		return true
 	}
 	before := o.mem.Revision
-	o.mem.Calls, o.mem.Revision = false, seen
+	o.mem.Calls, o.mem.Revision = false, seen.Revision
 	if err := o.remember(); err != nil {
 		o.mem.Calls, o.mem.Revision = true, before
 		o.noteError(err)

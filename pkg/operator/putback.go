@@ -126,7 +126,7 @@ func (in input) asksFromBackup() bool {
 // disown returns the view without what a status from a backup has accepted: such a status has taken in more changes of the spec than the
 // object has had.
 func (in input) disown(view order.View) order.View {
-	if !in.observe && in.network.Status.ObservedGeneration > in.network.Generation {
+	if !in.observe && !order.IsBehind(view) && in.network.Status.ObservedGeneration > in.network.Generation {
 		view.Status, _ = in.term.Disown(view, in.now)
 	}
 	return view

@@ -48,7 +48,10 @@ func (m *machine) adopt(i int) {
 	a, v := &n.agent, n.versions[n.agent.seen]
 	head, boot := a.head, a.boot
 	if m.without("S5") {
-		head = 0
+		head = Head{}
+	}
+	if m.without("S5 first") {
+		head.Epoch = 0
 	}
 	if m.without("boot") {
 		boot = v.Spec.Boot
@@ -57,7 +60,9 @@ func (m *machine) adopt(i int) {
 	if err := c.Apply(a.state, Node{}, m.now); err != nil {
 		panic(err)
 	}
-	a.head = max(a.head, c.Revision)
+	if c.Revision > 0 {
+		a.head = c.Head
+	}
 }
 
 // send has the agent write a spec that differs from the one it saw.
@@ -77,7 +82,11 @@ func (m *machine) publish(i int) {
 		m.send(i, Begin(v, a.boot), nil)
 		return
 	}
-	m.send(i, Publish(a.state, v), nil)
+	if Stale(a.head, v.Status) {
+		m.send(i, Seen(a.state, v, a.head), nil)
+		return
+	}
+	m.send(i, Hear(v, Publish(a.state, v)), nil)
 }
 
 // withdraw has the agent take back what it can of an address.
@@ -88,7 +97,7 @@ func (m *machine) withdraw(i int, p netip.Prefix) {
 		v.Status.Quarantined = nil
 	}
 	next, back := Withdraw(v, v.Spec, Addresses(eni.Limits{}, p))
-	if len(back) == 0 {
+	if len(back) == 0 || Stale(a.head, v.Status) {
 		return
 	}
 	m.send(i, next, back)
@@ -122,6 +131,12 @@ func (m *machine) land(i, which int, answered bool) {
 	}
 }
 
+// restore puts an object back to an early version. Later ones come after that.
+func (m *machine) restore(i, version int) {
+	n := m.nodes[i]
+	n.versions, m.putBack = append(n.versions, n.versions[version]), true
+}
+
 // restart starts the agent again: it reads the newest version (S5), and keeps the cache. Its write is on its way still.
 func (m *machine) restart(i, version int) {
 	n := m.nodes[i]
@@ -137,6 +152,6 @@ func (m *machine) restart(i, version int) {
 func (m *machine) reboot(i int) {
 	a := &m.nodes[i].agent
 	a.state = &ipam.State{Settings: a.state.Settings, ENIs: a.state.ENIs}
-	a.head, a.boot = 0, fmt.Sprint("boot-", a.run+1)
+	a.head, a.boot = Head{}, fmt.Sprint("boot-", a.run+1)
 	m.restart(i, len(m.nodes[i].versions)-1)
 }

@@ -112,10 +112,17 @@ type NodeNetworkStatus struct {
 	LeavingInterfaces []string      `json:"leavingInterfaces,omitempty"` // accepted, as Releasing
 	Quarantined       []Quarantined `json:"quarantined,omitempty"`
 	Reserved          []Reserved    `json:"reserved,omitempty"`
+	Leaders           []Leader      `json:"leaders,omitempty"` // the latest ones that wrote it, the one of Epoch last
 
 	Causes     []Cause            `json:"causes,omitempty"`
 	Handover   *StatusHandover    `json:"handover,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Leader is one who wrote the status.
+type Leader struct {
+	Epoch int64 `json:"epoch"`
+	First int64 `json:"first"` // the revision that it wrote first
 }
 
 // InstanceFacts are what the cloud tells of the instance.
