@@ -155,7 +155,7 @@ func (in input) accept(view order.View) order.Status {
 func (in input) handOver(view order.View) order.Status {
 	next := view.Status
 	switch want := view.Spec.Mode; {
-	case in.observe, order.IsBehind(view) && len(next.ENIs) > 0: // with another revision the agent would take them for those of now
+	case in.observe, order.IsBehind(view): // with another revision it would count as what is now, before the describe that tells what calls of before have done
 	case want == order.Operator && in.network.Status.Mode == "" && in.network.Spec.Handover == nil && !in.asksFromBackup():
 		next.Mode = order.Operator // its agent has never called: it would hand over something, if only that it has nothing
 	case want == order.Operator && (next.Mode == order.Self || next.Mode == order.Leaving):

@@ -18,6 +18,11 @@ func TestNothingIsHandedOverWhileAStatusIsBehind(t *testing.T) {
 			t.Errorf("of revision 13 with %d seen: %v with revision %d", seen, got.Mode, got.Revision)
 		}
 	}
+	// Nor does a new object's, whose node has seen another: the describe that tells what calls of that one have done is yet to come.
+	anew := order.View{Spec: order.Spec{Mode: order.Operator, SeenRevision: 13}}
+	if got := in.handOver(anew); got.Mode != order.Self || !order.IsBehind(order.View{Spec: anew.Spec, Status: got}) {
+		t.Errorf("of a new object: %v with revision %d", got.Mode, got.Revision)
+	}
 }
 
 // A describe that began before the object of before had ended does not count: another one is due, however calm the node is.
