@@ -43,6 +43,7 @@ type ordered struct {
 	outdated    string        // the version that the last write was too old for, "" for none
 	unheard     bool          // the API server does not keep whose status the agent has read: its kinds are older
 	toldBack    int           // how often the store had been put back when the operator was told last
+	kept        kept          // what outlasts a boot
 
 	going     map[netip.Addr]bool // they go back, or may
 	back      map[netip.Addr]bool // releases that the plan cancels
@@ -69,9 +70,6 @@ func (o *ordered) lookIfDue(ctx context.Context, now time.Duration) {
 		}
 		o.newest, o.heard = newest, true
 	}
-	if o.newest.Spec.SeenRevision > 0 {
-		o.toldBack = o.newest.PutBack
-	}
 	switch {
 	case !o.heard || o.newest.Answered():
 		o.silentSince = 0
@@ -95,11 +93,24 @@ func (o *ordered) isUsable() bool {
 		status.Limits != (eni.Limits{}) && hasPrimary(status) && !order.Stale(o.head(), status) && o.isTold()
 }
 
-// head is the latest status that the node cache may have seen.
-func (o *ordered) head() order.Head { return order.Head{Revision: o.mem.Revision, Epoch: o.mem.Epoch} }
+// head is the latest status that the node cache may have seen, or after a boot the node.
+func (o *ordered) head() order.Head {
+	if o.mem.Revision == 0 {
+		return o.kept.head
+	}
+	return order.Head{Revision: o.mem.Revision, Epoch: o.mem.Epoch}
+}
 
 // isTold tells whether the agent has written since the store was put back: what it wanted then counts for the operator until it has.
-func (o *ordered) isTold() bool { return o.mem.Revision == 0 || o.toldBack >= o.newest.PutBack }
+func (o *ordered) isTold() bool { return o.toldBack >= o.newest.PutBack }
+
+// joinsAgain is when an agent whose node joins writes again: an operator that has met the object of before later than the agent still waits for
+// a word of it.
+const joinsAgain = 10 * time.Minute
+
+func (o *ordered) isJoining() bool {
+	return o.newest.Spec.Mode == order.Operator && o.newest.Status.Mode == order.Joining && o.newest.Answered()
+}
 
 // isTakenIn tells whether it is usable and its revision is written down.
 func (o *ordered) isTakenIn() bool {
@@ -117,6 +128,7 @@ func hasPrimary(s order.Status) bool {
 func (o *ordered) takeIn(now time.Duration) {
 	m, spec, status := &o.mem, o.newest.Spec, o.newest.Status
 	if before := o.head(); !m.Operated || before.Revision < status.Revision || before.Epoch != status.Epoch {
+		o.keep(order.Head{Revision: status.Revision, Epoch: status.Epoch})
 		m.Revision, m.Epoch, m.Operated, m.Creates, m.Unsure = status.Revision, status.Epoch, true, nil, map[string]time.Duration{}
 		if err := o.remember(); err != nil {
 			m.Revision, m.Epoch = before.Revision, before.Epoch
@@ -225,8 +237,11 @@ func (o *ordered) again() time.Duration {
 	if o.heard && o.newest.Version == "" && o.lacks() && o.Now() < o.makesAt {
 		return o.Now() + soon // pods wait for the object
 	}
-	first := o.dueAt
-	for _, at := range []time.Duration{o.handsOverAt, o.makesAt, o.silentSince + silence} {
+	first, list := o.dueAt, []time.Duration{o.handsOverAt, o.makesAt, o.silentSince + silence}
+	if o.isJoining() {
+		list = append(list, o.wroteAt+joinsAgain)
+	}
+	for _, at := range list {
 		if now := o.Now(); at > now && (first <= now || at < first) {
 			first = at
 		}

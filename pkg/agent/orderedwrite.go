@@ -36,12 +36,20 @@ func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
 		asks.Handover = nil // it was taken over
 	}
 	seen := o.seen()
-	if order.Stale(seen, o.newest.Status) || !o.isTold() {
+	tells := !o.isTold() || o.isJoining() && now >= o.wroteAt+joinsAgain
+	if tells || order.Stale(seen, o.newest.Status) {
 		cached, err := o.read(ctx)
 		if err != nil {
 			cached = nil // there is nothing that serves pods
 		}
 		next = order.Seen(cached, order.View{Spec: next, Status: o.newest.Status}, seen)
+		switch {
+		case !tells || !sameSpec(next, o.newest.Spec):
+		case order.Stale(seen, o.newest.Status):
+			next.SeenRevision = min(next.SeenRevision+1, order.MostSeen)
+		default: // any other number that the status has reached says as little
+			next.SeenRevision = 1 - min(next.SeenRevision, 1)
+		}
 	}
 	if (!sameSpec(next, o.newest.Spec) || !sameAsks(asks, o.newest.Asks)) && o.endOwnCalls(seen) {
 		o.write(ctx, next, asks, nil, now)
@@ -118,7 +126,7 @@ func (o *ordered) write(ctx context.Context, spec order.Spec, asks order.Asks, w
 		return // the newer copy is on its way
 	}
 	key := object{kind: aSpec}
-	started := o.launch(ctx, &call{key: key, op: writesSpec, id: versionOf(from), withdrawn: withdrawn, epoch: spec.SeenEpoch,
+	started := o.launch(ctx, &call{key: key, op: writesSpec, id: versionOf(from), withdrawn: withdrawn, epoch: spec.SeenEpoch, putBack: from.PutBack,
 		run: func(ctx context.Context, r *result) { r.object, r.err = store.Write(ctx, from, spec, asks) }}, now)
 	if started {
 		o.wroteAt = now
@@ -134,7 +142,7 @@ func (o *ordered) noteWritten(r result, now time.Duration) {
 	switch {
 	case r.err == nil:
 		o.backoffs.clear(of(asksFor))
-		o.outdated, o.unheard = "", !r.isHeard()
+		o.outdated, o.unheard, o.toldBack = "", !r.isHeard(), r.putBack
 		o.confirmed = append(o.confirmed, order.Confirmed(r.object.View, r.withdrawn)...)
 	case errors.Is(r.err, order.ErrConflict) && r.id != versionOf(order.Object{}):
 		o.outdated = r.id

@@ -134,7 +134,7 @@ func (m *machine) land(i, which int, answered bool) {
 // restore puts an object back to an early version. Later ones come after that.
 func (m *machine) restore(i, version int) {
 	n := m.nodes[i]
-	n.versions, m.putBack = append(n.versions, n.versions[version]), true
+	n.versions = append(n.versions, n.versions[version])
 }
 
 // restart starts the agent again: it reads the newest version (S5), and keeps the cache. Its write is on its way still.
@@ -148,10 +148,12 @@ func (m *machine) restart(i, version int) {
 	m.adopt(i)
 }
 
-// reboot starts the node again: no pod is left, and no cache.
+// reboot starts the node again: no pod is left, and no cache. What the agent has seen is kept.
 func (m *machine) reboot(i int) {
 	a := &m.nodes[i].agent
 	a.state = &ipam.State{Settings: a.state.Settings, ENIs: a.state.ENIs}
-	a.head, a.boot = Head{}, fmt.Sprint("boot-", a.run+1)
+	if a.boot = fmt.Sprint("boot-", a.run+1); m.without("kept") {
+		a.head = Head{}
+	}
 	m.restart(i, len(m.nodes[i].versions)-1)
 }

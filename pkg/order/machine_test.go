@@ -30,8 +30,7 @@ type machine struct {
 	calls []*call
 	pods  int
 
-	accepted int  // a version, for stories
-	putBack  bool // the store was, and a node that boots has forgotten what it has seen: see the limits
+	accepted int // a version, for stories
 }
 
 // place is where an address of the cloud is: on an ENI, nobody's, or others'.

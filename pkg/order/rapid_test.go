@@ -50,7 +50,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"agent withdraws": func(t *rapid.T, i int) { m.withdraw(i, m.any(t)) },
 		"write lands":     m.landAny,
 		"agent restarts":  func(t *rapid.T, i int) { m.restart(i, m.version(t, i)) },
-		"reboot":          func(t *rapid.T, i int) { m.seldomDo(t, func() { m.reboots(i) }) },
+		"reboot":          func(t *rapid.T, i int) { m.seldomDo(t, func() { m.reboot(i) }) },
 		"operator sees":   func(t *rapid.T, i int) { m.watch(m.op(t), i, m.version(t, i)) },
 		"accept":          func(t *rapid.T, i int) { m.accept(m.op(t), i) },
 		"unassign":        func(t *rapid.T, i int) { m.unassign(m.op(t), i, m.any(t)) },
@@ -75,13 +75,6 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 	all["take over"] = func(t *rapid.T) { m.takeOver(m.op(t)) }
 	all["time passes"] = func(t *rapid.T) { m.pass(time.Duration(rapid.IntRange(1, 8).Draw(t, "halves")) * time.Second / 2) }
 	return all
-}
-
-// reboots boots a node, but where what it has seen is all that tells of a store that was put back: that goes with the boot.
-func (m *machine) reboots(i int) {
-	if !m.putBack {
-		m.reboot(i)
-	}
 }
 
 func (m *machine) any(t *rapid.T) netip.Prefix { return rapid.SampledFrom(m.list()).Draw(t, "address") }

@@ -138,6 +138,8 @@ var stories = []struct {
 		func(m *machine) { m.watch(0, 0, len(m.nodes[0].versions)-1) }, calls, takes(false), func(m *machine) { m.learn(0, 0) }, sees)},
 	// What the agent sent before a boot lands when pods use the node again.
 	{"boot", then(nil, drains, asks, func(m *machine) { m.reboot(0) }, pod, lost, reads, accepts, calls, takes(true))},
+	// The node boots when the store has been put back to what was before the address went.
+	{"kept", then(accepted, calls, takes(true), sees, asks, lands, puts(func(*machine) int { return 0 }), func(m *machine) { m.reboot(0) }, asks, lands, sees, pod)},
 }
 
 // assignNew has the leader assign an address that nobody had before.
