@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/order"
 )
 
@@ -165,31 +166,43 @@ func TestADiskKeepsTheLatest(t *testing.T) {
 	}
 }
 
-// The store is put back while a node joins, and the operator meets the object later than its agent, which has nothing else to write.
-func TestANodeThatJoinsTellsItAgain(t *testing.T) {
-	operated(t, func(t *testing.T, n *testNode, op *testOperator) {
-		op.away = true
-		n.start(-1, false)
-		defer func() { n.stop() }()
-		sleep(time.Minute)
-		op.set(func(op *testOperator) {
-			op.is.Status.Mode, op.is.Status.Revision, op.is.PutBack = order.Joining, 3, op.is.PutBack+1
-			op.is.Observed = op.is.Generation
-			op.put(op.is)
-		})
-		before := op.object()
-		sleep(time.Minute)
-		told := op.object()
-		if told.Version == before.Version || order.IsBehind(told.View) {
-			t.Errorf("nothing was told: %+v", told.Spec)
+// The store is put back, and the operator meets that later than the agent, which has nothing else to write: it says once more what it wants,
+// whatever the mode, and no more than that.
+func TestAnAgentThatIsAskedSaysItOnceMore(t *testing.T) {
+	asked := func(t *testing.T, op *testOperator, change func(*testOperator)) {
+		t.Helper()
+		op.set(func(op *testOperator) { op.away = true })
+		sleep(20 * time.Minute) // what is idle is said late
+		for range 3 {
+			op.set(func(op *testOperator) {
+				op.is.Observed = -op.is.Generation
+				change(op)
+				op.put(op.is)
+			})
+			before := op.object()
+			sleep(20 * time.Minute)
+			told := op.object()
+			writes := told.Generation - before.Generation // the next one takes the number of a node that is served back
+			if writes < 1 || writes > 2 || told.Spec.Mode != before.Spec.Mode || order.IsBehind(told.View) || told.IsAsked() {
+				t.Errorf("%+v follows on %+v", told, before)
+			}
 		}
-		op.set(func(op *testOperator) {
-			op.is.Observed = op.is.Generation
-			op.put(op.is)
+	}
+	for _, mode := range []order.Mode{order.Self, order.Joining, order.Operator, order.Leaving} {
+		t.Run("it finds "+mode.String(), func(t *testing.T) {
+			operatedWith(t, 10, func(t *testing.T, _ *testNode, op *testOperator) {
+				asked(t, op, func(op *testOperator) { op.is.Status.Mode = mode })
+			})
 		})
-		sleep(30 * time.Minute)
-		if again := op.object(); again.Spec.SeenRevision == told.Spec.SeenRevision || order.IsBehind(again.View) {
-			t.Errorf("it was not told again: %+v", again.Spec)
-		}
+	}
+	t.Run("it leaves", func(t *testing.T) {
+		operatedWith(t, 10, func(t *testing.T, n *testNode, op *testOperator) {
+			n.stop()
+			n.callsBy(agentconf.Sim)
+			op.set(func(op *testOperator) { op.away = true })
+			n.start(-1, false)
+			sleep(time.Minute)
+			asked(t, op, func(*testOperator) {})
+		})
 	})
 }

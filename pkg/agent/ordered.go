@@ -101,16 +101,9 @@ func (o *ordered) head() order.Head {
 	return order.Head{Revision: o.mem.Revision, Epoch: o.mem.Epoch}
 }
 
-// isTold tells whether the agent has written since the store was put back: what it wanted then counts for the operator until it has.
-func (o *ordered) isTold() bool { return o.toldBack >= o.newest.PutBack }
-
-// joinsAgain is when an agent whose node joins writes again: an operator that has met the object of before later than the agent still waits for
-// a word of it.
-const joinsAgain = 10 * time.Minute
-
-func (o *ordered) isJoining() bool {
-	return o.newest.Spec.Mode == order.Operator && o.newest.Status.Mode == order.Joining && o.newest.Answered()
-}
+// isTold tells whether the agent has written since the store was put back: what it wanted then counts for the operator until it has. An operator that
+// has met what was put back later than the agent asks for another word.
+func (o *ordered) isTold() bool { return o.toldBack >= o.newest.PutBack && !o.newest.IsAsked() }
 
 // isTakenIn tells whether it is usable and its revision is written down.
 func (o *ordered) isTakenIn() bool {
@@ -237,11 +230,8 @@ func (o *ordered) again() time.Duration {
 	if o.heard && o.newest.Version == "" && o.lacks() && o.Now() < o.makesAt {
 		return o.Now() + soon // pods wait for the object
 	}
-	first, list := o.dueAt, []time.Duration{o.handsOverAt, o.makesAt, o.silentSince + silence}
-	if o.isJoining() {
-		list = append(list, o.wroteAt+joinsAgain)
-	}
-	for _, at := range list {
+	first := o.dueAt
+	for _, at := range []time.Duration{o.handsOverAt, o.makesAt, o.silentSince + silence} {
 		if now := o.Now(); at > now && (first <= now || at < first) {
 			first = at
 		}

@@ -36,19 +36,14 @@ func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
 		asks.Handover = nil // it was taken over
 	}
 	seen := o.seen()
-	tells := !o.isTold() || o.isJoining() && now >= o.wroteAt+joinsAgain
-	if tells || order.Stale(seen, o.newest.Status) {
+	if !o.isTold() || order.Stale(seen, o.newest.Status) {
 		cached, err := o.read(ctx)
 		if err != nil {
 			cached = nil // there is nothing that serves pods
 		}
 		next = order.Seen(cached, order.View{Spec: next, Status: o.newest.Status}, seen)
-		switch {
-		case !tells || !sameSpec(next, o.newest.Spec):
-		case order.Stale(seen, o.newest.Status):
-			next.SeenRevision = min(next.SeenRevision+1, order.MostSeen)
-		default: // any other number that the status has reached says as little
-			next.SeenRevision = 1 - min(next.SeenRevision, 1)
+		if !o.isTold() && sameSpec(next, o.newest.Spec) {
+			next = order.Repeat(order.View{Spec: next, Status: o.newest.Status})
 		}
 	}
 	if (!sameSpec(next, o.newest.Spec) || !sameAsks(asks, o.newest.Asks)) && o.endOwnCalls(seen) {

@@ -131,11 +131,6 @@ func (in input) learn(view order.View) order.Status {
 	return next
 }
 
-// bump gives a changed status its numbers.
-func (in input) bump(view order.View, next order.Status) order.Status {
-	return in.term.Renumber(view, next)
-}
-
 // accept returns the status with what goes back. What an earlier leader accepted is taken over first, and that of an object whose deletion
 // has begun, too: it waits for the end of that. Nothing else of such an object is accepted. By what is taken over the agent reads of this leader.
 func (in input) accept(view order.View) order.Status {
@@ -168,7 +163,7 @@ func (in input) handOver(view order.View) order.Status {
 		next.Mode = order.Self
 	}
 	if next.Mode != view.Status.Mode {
-		return in.bump(view, next)
+		return in.term.Renumber(view, next)
 	}
 	return next
 }
@@ -194,5 +189,5 @@ func (in input) takeOver(view order.View) order.Status {
 		}
 	}
 	next.Mode = order.Operator
-	return in.bump(view, next)
+	return in.term.Renumber(view, next)
 }
