@@ -120,6 +120,8 @@ type Cluster struct {
 	Object Object
 	// Boot is the node's boot, for what the object says.
 	Boot string
+	// Kept keeps over boots what the agent has seen of the object. nil: nothing does.
+	Kept Store
 }
 
 // Agent is the loop of one node. Its methods are for one goroutine. What it knows are values, each with
@@ -165,6 +167,7 @@ func New(conf agentconf.Config, p Parts) *Agent {
 	o := newOrdered(a)
 	a.Cloud, a.supply = noCloud{}, o
 	a.recall()
+	o.recallKept()
 	o.beginLife(a.Now())
 	return a
 }

@@ -28,6 +28,7 @@ type call struct {
 
 	withdrawn []netip.Prefix // releases that the write of an object cancels
 	epoch     int64          // of the leader that it says the agent has read of
+	putBack   int            // how often the store had been put back by the copy that it was made from
 
 	create create
 	cost   int  // requests that it makes, 0 for 1

@@ -122,15 +122,18 @@ func (s self) writeLeave(ctx context.Context, from order.Object, now time.Durati
 		next.SeenEpoch = from.Spec.SeenEpoch
 	}
 	if next.Mode == from.Spec.Mode && next.SeenEpoch == from.Spec.SeenEpoch {
-		return
+		if !from.IsAsked() {
+			return
+		}
+		next = order.Repeat(order.View{Spec: next, Status: from.Status})
 	}
 	s.launch(ctx, &call{key: object{kind: aSpec}, op: writesSpec, id: versionOf(from), epoch: next.SeenEpoch,
 		run: func(ctx context.Context, r *result) { r.object, r.err = store.Write(ctx, from, next, order.Asks{}) }}, now)
 }
 
-// hear lets a leader that comes while the node leaves take what one before it has accepted.
+// hear lets a leader that comes while the node leaves take what one before it has accepted, and one that asks for it have another spec.
 func (s self) hear(ctx context.Context, from order.Object, now time.Duration) {
-	if !s.out.unheard && from.Spec.SeenEpoch != from.Status.Epoch {
+	if !s.out.unheard && from.Spec.SeenEpoch != from.Status.Epoch || from.IsAsked() {
 		s.writeLeave(ctx, from, now)
 	}
 }

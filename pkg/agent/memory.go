@@ -44,6 +44,7 @@ type memory struct {
 	Calls bool `json:"calls,omitempty"`
 	// Revision is the highest of the object's that the node cache may have seen.
 	Revision int64 `json:"revision,omitempty"`
+	Epoch    int64 `json:"epoch,omitempty"` // of the leader that wrote it
 	// Seen is when the last describe was asked for, or a while before: see first.go.
 	Seen time.Duration `json:"seen,omitempty"`
 }

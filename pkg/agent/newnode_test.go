@@ -64,7 +64,7 @@ func TestWritesOfANewNode(t *testing.T) {
 		want := []string{
 			"agent makes it: [boot families mode pool]",
 			// the describe: what the instance is, what it has, that the operator calls for it from now on
-			"operator: [conditions describedAt enis epoch instance instanceType interfaces limits mode observedGeneration revision zone]",
+			"operator: [conditions describedAt enis epoch instance instanceType interfaces leaders limits mode observedGeneration revision zone]",
 			"agent: [pool slots waiting waitingSince]", // what fits the instance
 			"operator: [conditions enis observedGeneration revision slots]",
 			"agent: [waiting waitingSince]",             // no pod waits any more

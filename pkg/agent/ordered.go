@@ -43,6 +43,7 @@ type ordered struct {
 	outdated    string        // the version that the last write was too old for, "" for none
 	unheard     bool          // the API server does not keep whose status the agent has read: its kinds are older
 	toldBack    int           // how often the store had been put back when the operator was told last
+	kept        kept          // what outlasts a boot
 
 	going     map[netip.Addr]bool // they go back, or may
 	back      map[netip.Addr]bool // releases that the plan cancels
@@ -69,9 +70,6 @@ func (o *ordered) lookIfDue(ctx context.Context, now time.Duration) {
 		}
 		o.newest, o.heard = newest, true
 	}
-	if o.newest.Spec.SeenRevision > 0 {
-		o.toldBack = o.newest.PutBack
-	}
 	switch {
 	case !o.heard || o.newest.Answered():
 		o.silentSince = 0
@@ -92,15 +90,24 @@ func (o *ordered) lookIfDue(ctx context.Context, now time.Duration) {
 func (o *ordered) isUsable() bool {
 	spec, status := o.newest.Spec, o.newest.Status
 	return o.heard && !o.mem.Calls && spec.Mode == order.Operator && status.Mode == order.Operator && spec.Boot == o.Boot &&
-		status.Limits != (eni.Limits{}) && hasPrimary(status) && !order.Stale(o.mem.Revision, status) && o.isTold()
+		status.Limits != (eni.Limits{}) && hasPrimary(status) && !order.Stale(o.head(), status) && o.isTold()
 }
 
-// isTold tells whether the agent has written since the store was put back: what it wanted then counts for the operator until it has.
-func (o *ordered) isTold() bool { return o.mem.Revision == 0 || o.toldBack >= o.newest.PutBack }
+// head is the latest status that the node cache may have seen, or after a boot the node.
+func (o *ordered) head() order.Head {
+	if o.mem.Revision == 0 {
+		return o.kept.head
+	}
+	return order.Head{Revision: o.mem.Revision, Epoch: o.mem.Epoch}
+}
+
+// isTold tells whether the agent has written since the store was put back: what it wanted then counts for the operator until it has. An operator that
+// has met what was put back later than the agent asks for another word.
+func (o *ordered) isTold() bool { return o.toldBack >= o.newest.PutBack && !o.newest.IsAsked() }
 
 // isTakenIn tells whether it is usable and its revision is written down.
 func (o *ordered) isTakenIn() bool {
-	return o.isUsable() && o.view.known && o.mem.Revision >= o.newest.Status.Revision
+	return o.isUsable() && o.view.known && o.mem.Revision >= o.newest.Status.Revision && o.mem.Epoch == o.newest.Status.Epoch
 }
 
 // hasPrimary tells whether a describe has told the operator of the node: each has its primary ENI. Of a status without it nothing
@@ -113,10 +120,11 @@ func hasPrimary(s order.Status) bool {
 // anything follows from it.
 func (o *ordered) takeIn(now time.Duration) {
 	m, spec, status := &o.mem, o.newest.Spec, o.newest.Status
-	if before := m.Revision; !m.Operated || before < status.Revision {
-		m.Revision, m.Operated, m.Creates, m.Unsure = status.Revision, true, nil, map[string]time.Duration{}
+	if before := o.head(); !m.Operated || before.Revision < status.Revision || before.Epoch != status.Epoch {
+		o.keep(order.Head{Revision: status.Revision, Epoch: status.Epoch})
+		m.Revision, m.Epoch, m.Operated, m.Creates, m.Unsure = status.Revision, status.Epoch, true, nil, map[string]time.Duration{}
 		if err := o.remember(); err != nil {
-			m.Revision = before
+			m.Revision, m.Epoch = before.Revision, before.Epoch
 			o.noteError(err)
 			o.Events.Error("memory")
 			return

@@ -29,7 +29,7 @@ func (o *ordered) follow(ctx context.Context, cached *ipam.State, now time.Durat
 			return cached, err
 		}
 	}
-	c := order.Adopt(cached, o.mem.Revision, o.Boot, o.newest.View).Due(cached, now)
+	c := order.Adopt(cached, o.head(), o.Boot, o.newest.View).Due(cached, now)
 	node, err := o.linksOf(ctx, &c, now)
 	if err != nil {
 		return cached, err

@@ -36,32 +36,36 @@ func (o *ordered) openIfDue(ctx context.Context, now time.Duration) {
 	} else if o.newest.Status.Mode == order.Operator {
 		asks.Handover = nil // it was taken over
 	}
-	seen := o.seenRevision()
-	if order.Stale(seen, o.newest.Status) || !o.isTold() {
+	seen := o.seen()
+	if !o.isTold() || order.Stale(seen, o.newest.Status) {
 		next = order.Seen(cached, order.View{Spec: next, Status: o.newest.Status}, seen)
+		if !o.isTold() && sameSpec(next, o.newest.Spec) {
+			next = order.Repeat(order.View{Spec: next, Status: o.newest.Status})
+		}
 	}
 	if (!sameSpec(next, o.newest.Spec) || !sameAsks(asks, o.newest.Asks)) && o.endOwnCalls(seen) {
 		o.write(ctx, next, asks, nil, now)
 	}
 }
 
-// seenRevision is the revision that the agent has seen. An object by which an operator calls while the agent remembers that it calls itself was
+// seen is the latest status that the agent has seen. An object by which an operator calls while the agent remembers that it calls itself was
 // put back: its status is one of before those calls, whatever its revision.
-func (o *ordered) seenRevision() int64 {
+func (o *ordered) seen() order.Head {
+	head := o.head()
 	if o.mem.Calls && o.newest.Version != "" && !order.AgentCalls(o.newest.View) {
-		return max(o.mem.Revision, o.newest.Status.Revision) + 1
+		head.Revision = max(head.Revision, o.newest.Status.Revision) + 1
 	}
-	return o.mem.Revision
+	return head
 }
 
 // endOwnCalls writes down that the agent calls no more, before the operator is asked to: an agent with another provider that came next would
 // call beside it.
-func (o *ordered) endOwnCalls(seen int64) bool {
+func (o *ordered) endOwnCalls(seen order.Head) bool {
 	if !o.mem.Calls {
 		return true
 	}
 	before := o.mem.Revision
-	o.mem.Calls, o.mem.Revision = false, seen
+	o.mem.Calls, o.mem.Revision = false, seen.Revision
 	if err := o.remember(); err != nil {
 		o.mem.Calls, o.mem.Revision = true, before
 		o.noteError(err)
@@ -114,7 +118,7 @@ func (o *ordered) write(ctx context.Context, spec order.Spec, asks order.Asks, w
 		return // the newer copy is on its way
 	}
 	key := object{kind: aSpec}
-	started := o.launch(ctx, &call{key: key, op: writesSpec, id: versionOf(from), withdrawn: withdrawn, epoch: spec.SeenEpoch,
+	started := o.launch(ctx, &call{key: key, op: writesSpec, id: versionOf(from), withdrawn: withdrawn, epoch: spec.SeenEpoch, putBack: from.PutBack,
 		run: func(ctx context.Context, r *result) { r.object, r.err = store.Write(ctx, from, spec, asks) }}, now)
 	if started {
 		o.wroteAt = now
@@ -130,7 +134,7 @@ func (o *ordered) noteWritten(r result, now time.Duration) {
 	switch {
 	case r.err == nil:
 		o.backoffs.clear(of(asksFor))
-		o.outdated, o.unheard = "", !r.isHeard()
+		o.outdated, o.unheard, o.toldBack = "", !r.isHeard(), r.putBack
 		o.confirmed = append(o.confirmed, order.Confirmed(r.object.View, r.withdrawn)...)
 	case errors.Is(r.err, order.ErrConflict) && r.id != versionOf(order.Object{}):
 		o.outdated = r.id

@@ -15,6 +15,39 @@ import (
 // File is a Store in a file of this boot.
 type File struct{ Path string }
 
+// Disk is a Store in a file that outlasts boots.
+type Disk struct{ Path string }
+
+// Load returns what was saved, nil if nothing was.
+func (d Disk) Load() ([]byte, error) {
+	text, err := os.ReadFile(d.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
+}
+
+// Save writes by temporary file and rename as File does, and waits for the disk: a node that loses power boots as well.
+func (d Disk) Save(text []byte) error { return mounts.Explain(d.Path, d.save(text)) }
+
+func (d Disk) save(text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(d.Path), 0o700); err != nil {
+		return err
+	}
+	tmp, err := os.OpenFile(d.Path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(append(text, '\n'))
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), d.Path)
+	}
+	if err != nil {
+		os.Remove(tmp.Name())
+	}
+	return err
+}
+
 // onDisk is what stands in the file. Its times are since boot, so after a reboot
 // it says nothing.
 type onDisk struct {

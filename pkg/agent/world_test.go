@@ -80,6 +80,8 @@ type testNode struct {
 	readOnly error       // why it can't be written, if it can't
 	memory   []byte
 	full     bool                // there is no room for the memory
+	kept     []byte              // on a disk
+	keptErr  error               // why nothing can be kept there, if it can't
 	saves    int                 // of the memory so far
 	routed   map[netip.Addr]bool // what the kernel sends out through the right ENI
 	pods     map[eni.Key]*testPod
@@ -198,7 +200,7 @@ func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 		Memory: p, Events: noEvents{}, Log: log, PendingADDs: p.wants, Publish: p.publish, Beat: n.beat,
 		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Clock: clock, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7+n.seed))}
 	if n.operator != nil {
-		parts.Object, parts.Boot = &objectOf{op: n.operator, p: p}, n.operator.boot
+		parts.Object, parts.Boot, parts.Kept = &objectOf{op: n.operator, p: p}, n.operator.boot, diskOf{p}
 	}
 	if n.zone != nil {
 		parts.Object, parts.Boot = zoneObject{n.zone, p}, "boot-1"

@@ -28,7 +28,7 @@ type agent struct {
 	mu        sync.Mutex
 	seen      *crd.NodeNetwork
 	state     *ipam.State
-	head      int64
+	head      order.Head
 	boot      string
 	pods      int // that are to run
 	started   int // so far
@@ -63,7 +63,7 @@ func (a *agent) run(ctx context.Context) {
 		case a.seen == nil:
 		case e.Deleted && a.seen.UID == e.Network.UID:
 			if a.seen = nil; !a.remembers {
-				a.head = 0 // the next object begins at 0 again
+				a.head = order.Head{} // the next object begins at 0 again
 			}
 		case !e.Deleted && isNewer(e.Network, a.seen):
 			a.seen = e.Network
@@ -120,7 +120,9 @@ func (a *agent) tick(ctx context.Context) {
 	if err := c.Apply(a.state, order.Node{Links: links}, now); err != nil {
 		a.w.complain("%s adopts: %v", a.name, err)
 	}
-	a.head = max(a.head, c.Revision)
+	if c.Revision > 0 {
+		a.head = c.Head
+	}
 	a.runBoxes(v)
 	waiting := a.startPods(now)
 	next := a.spec(v, waiting, now)
@@ -275,7 +277,7 @@ func (a *agent) restart(boots bool) {
 	a.seen = nil
 	if boots {
 		a.state = &ipam.State{Settings: a.state.Settings, ENIs: a.state.ENIs}
-		a.head, a.boot = 0, fmt.Sprint("boot-", a.started+1)
+		a.head, a.boot = order.Head{}, fmt.Sprint("boot-", a.started+1)
 	}
 }
 
@@ -289,7 +291,7 @@ func (a *agent) reads(ctx context.Context) {
 		return
 	}
 	if !isNewer(n, a.seen) && n.ResourceVersion != a.seen.ResourceVersion || n.Generation < a.seen.Generation || n.Status.Revision < a.seen.Status.Revision {
-		a.untold = a.head > 0
+		a.untold = a.head.Revision > 0
 	}
 	a.seen = n
 }

@@ -82,8 +82,12 @@ func (in input) decide() (decision, error) {
 	if in.limits != (eni.Limits{}) {
 		view.Status.Limits = in.limits
 	}
-	for _, done := range in.deeds {
-		view.Status = done(in.term, view, in.now)
+	// With another revision the agent would take a status of before for one of now. The describe that counts then begins a fence later, and shows
+	// what calls have done meanwhile.
+	if !order.IsBehind(view) {
+		for _, done := range in.deeds {
+			view.Status = done(in.term, view, in.now)
+		}
 	}
 	if in.shown != nil && in.shown.view.Err == nil && in.limits != (eni.Limits{}) {
 		view.Status = in.learn(view)
@@ -167,13 +171,6 @@ func (in input) keep(view order.View) order.Status {
 	return next
 }
 
-// bump gives a changed status its numbers.
-func (in input) bump(view order.View, next order.Status) order.Status {
-	next.Epoch = max(next.Epoch, in.term.Epoch)
-	next.Revision = order.NextRevision(view)
-	return next
-}
-
 // accept returns the status with what goes back. What an earlier leader accepted is taken over first, and that of an object whose deletion
 // has begun, too: it waits for the end of that. Nothing else of such an object is accepted. By what is taken over the agent reads of this leader.
 func (in input) accept(view order.View) order.Status {
@@ -193,7 +190,7 @@ func (in input) accept(view order.View) order.Status {
 func (in input) handOver(view order.View) order.Status {
 	next := view.Status
 	switch want := view.Spec.Mode; {
-	case in.observe, order.IsBehind(view) && len(next.ENIs) > 0: // with another revision the agent would take them for those of now
+	case in.observe, order.IsBehind(view): // with another revision it would count as what is now, before the describe that tells what calls of before have done
 	case want == order.Operator && in.network.Status.Mode == "" && in.network.Spec.Handover == nil && !in.asksFromBackup():
 		next.Mode = order.Operator // its agent has never called: it would hand over something, if only that it has nothing
 	case want == order.Operator && (next.Mode == order.Self || next.Mode == order.Leaving):
@@ -206,7 +203,7 @@ func (in input) handOver(view order.View) order.Status {
 		next.Mode = order.Self
 	}
 	if next.Mode != view.Status.Mode {
-		return in.bump(view, next)
+		return in.term.Renumber(view, next)
 	}
 	return next
 }
@@ -232,5 +229,5 @@ func (in input) takeOver(view order.View) order.Status {
 		}
 	}
 	next.Mode = order.Operator
-	return in.bump(view, next)
+	return in.term.Renumber(view, next)
 }

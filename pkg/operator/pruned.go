@@ -49,7 +49,7 @@ func promised(s crd.NodeNetworkStatus) (out crd.NodeNetworkStatus) {
 	if err != nil {
 		return s
 	}
-	read.Limits = eni.Limits{}
+	read.Limits, read.Leaders = eni.Limits{}, nil // without the latter an agent that was away knows less of a store that was put back
 	out.Write(read)
 	return out
 }

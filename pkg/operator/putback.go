@@ -112,7 +112,7 @@ func (in input) bringBack(view order.View) order.View {
 	was := order.View{Spec: view.Spec, Status: *in.before}
 	taken := false
 	if view.Status, taken = in.term.Take(was); !taken {
-		view.Status = in.bump(was, was.Status)
+		view.Status = in.term.Renumber(was, was.Status)
 	}
 	return view
 }
@@ -126,7 +126,8 @@ func (in input) asksFromBackup() bool {
 // disown returns the view without what a status from a backup has accepted: such a status has taken in more changes of the spec than the
 // object has had.
 func (in input) disown(view order.View) order.View {
-	if !in.observe && in.network.Status.ObservedGeneration > in.network.Generation {
+	observed := in.network.Status.ObservedGeneration
+	if !in.observe && !order.IsBehind(view) && max(observed, -observed) > in.network.Generation {
 		view.Status, _ = in.term.Disown(view, in.now)
 	}
 	return view

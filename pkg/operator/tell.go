@@ -28,7 +28,9 @@ const (
 // tell fills in what the protocol does not need: counts, and for people and the agent why there is not more.
 func (in input) tell(next *crd.NodeNetwork, v order.View) {
 	status := &next.Status
-	status.ObservedGeneration = in.network.Generation
+	if status.ObservedGeneration = in.network.Generation; in.untold && (v.Spec.Mode == order.Operator || v.Status.Mode != order.Self) {
+		status.ObservedGeneration = -in.network.Generation // asks the agent for another spec (order.Object.IsAsked): it may have met this one earlier
+	}
 	status.Slots, status.Interfaces = int32(order.Have(v.Spec, v.Status)), 0
 	for _, e := range v.Status.ENIs {
 		if e.State == order.Attached {

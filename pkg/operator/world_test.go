@@ -368,7 +368,7 @@ func (w *world) isQuiet() bool {
 		}
 		v, err := crdView(n)
 		a.mu.Lock()
-		used, adopted := len(a.state.Used()), a.head == n.Status.Revision
+		used, adopted := len(a.state.Used()), a.head.Revision == n.Status.Revision
 		ok := err == nil && order.Satisfied(v.Spec, v.Status, 0) && used == a.pods && adopted
 		a.mu.Unlock()
 		if !ok {

@@ -149,6 +149,7 @@ func (s Status) clone() Status {
 	}
 	s.Releasing, s.LeavingInterfaces = slices.Clone(s.Releasing), slices.Clone(s.LeavingInterfaces)
 	s.Quarantined, s.Reserved = slices.Clone(s.Quarantined), slices.Clone(s.Reserved)
+	s.Leaders = slices.Clone(s.Leaders)
 	return s
 }
 

@@ -12,7 +12,7 @@ import (
 // Changes is what the node state becomes by a status. It goes by the status alone: whatever came before, the same status gives
 // the same state, and a second time nothing.
 type Changes struct {
-	Revision int64 // for the head of the node cache, 0 for none
+	Head // for the node cache, 0 for none
 
 	ENIs []ENI    // attached and not in the node state: their links come first
 	Add  []Added  // addresses that the node state does not have
@@ -49,13 +49,13 @@ type Added struct {
 	Releasing []netip.Addr // they go back, or may: no pod gets them
 }
 
-// Adopt returns what a node state with the revision in its head becomes by the object. There is nothing to adopt
+// Adopt returns what a node state that has seen a status becomes by the object. There is nothing to adopt
 // where the status is stale (S5), the node does not leave the calls to the operator, or the agent has not begun (Begin).
-func Adopt(state *ipam.State, head int64, boot string, v View) Changes {
+func Adopt(state *ipam.State, head Head, boot string, v View) Changes {
 	if Stale(head, v.Status) || v.Status.Mode != Operator || v.Spec.Boot != boot {
 		return Changes{}
 	}
-	a := &adoption{View: v, state: state, c: Changes{Revision: v.Status.Revision}, out: outOfService(v),
+	a := &adoption{View: v, state: state, c: Changes{Head: Head{v.Status.Revision, v.Status.Epoch}}, out: outOfService(v),
 		going: setOf(v.Status.Limits, v.Spec.Release, v.Status.Releasing), lines: map[netip.Addr]bool{},
 		reserved: v.Status.reservedBy(func(Reserved) bool { return true })}
 	a.readENIs()

@@ -151,7 +151,7 @@ func TestWhatANodeStateBecomesByAStatus(t *testing.T) {
 				}
 			}
 			for range 2 { // the second time changes nothing
-				if err := Adopt(state, 5, "boot", v).Apply(state, Node{}, time.Hour); err != nil {
+				if err := Adopt(state, Head{Revision: 5}, "boot", v).Apply(state, Node{}, time.Hour); err != nil {
 					t.Fatal(err)
 				}
 				if got := stateText(state); got != test.want {
@@ -177,18 +177,18 @@ func TestWhatAPodHasOrCoolsIsNotDue(t *testing.T) {
 	for i := range state.Addresses {
 		state.Addresses[i].Since = time.Hour
 	}
-	if c := Adopt(state, 0, "", v).Due(state, time.Hour+coolDown-1); len(c.Reserve)+len(c.Unreserve) > 0 {
+	if c := Adopt(state, Head{}, "", v).Due(state, time.Hour+coolDown-1); len(c.Reserve)+len(c.Unreserve) > 0 {
 		t.Errorf("%+v", c)
 	}
 	if at := state.CooledAt(time.Hour); at != time.Hour+coolDown {
 		t.Errorf("the first has cooled at %s", at)
 	}
-	c := Adopt(state, 0, "", v).Due(state, time.Hour+coolDown)
+	c := Adopt(state, Head{}, "", v).Due(state, time.Hour+coolDown)
 	if fmt.Sprint(c.Reserve, c.Unreserve) != fmt.Sprint(kept("13:db-3"), []netip.Addr{hosts(12)[0].Addr()}) {
 		t.Errorf("%+v", c)
 	}
 	state.FreeIf(func(eni.Address) bool { return true }, 2*time.Hour)
-	c = Adopt(state, 0, "", v).Due(state, 3*time.Hour)
+	c = Adopt(state, Head{}, "", v).Due(state, 3*time.Hour)
 	if len(c.Reserve) != 2 || len(c.Unreserve) != 2 {
 		t.Errorf("after the pods: %+v", c)
 	}
@@ -199,7 +199,7 @@ func TestADamagedStateGetsNothing(t *testing.T) {
 	made.Addresses = hosts(10)
 	state := stateOf("")
 	state.Damaged = []ipam.Damage{{Cause: "checksum"}}
-	if c := Adopt(state, 0, "", View{Status: Status{Mode: Operator, ENIs: []ENI{made}}}); len(c.Add) > 0 {
+	if c := Adopt(state, Head{}, "", View{Status: Status{Mode: Operator, ENIs: []ENI{made}}}); len(c.Add) > 0 {
 		t.Errorf("%+v: one of them may be a pod's", c.Add)
 	}
 }
@@ -216,12 +216,12 @@ func TestENIsComeWhenTheirLinksAreThereAndGo(t *testing.T) {
 		want  string
 	}{{nil, ""}, {map[string]eni.Interface{"eni-b": nic}, "20 free"}, {nil, "20 free"}}
 	for _, s := range steps {
-		if err := Adopt(state, 0, "", v).Apply(state, Node{Links: s.links}, 0); err != nil || stateText(state) != s.want {
+		if err := Adopt(state, Head{}, "", v).Apply(state, Node{Links: s.links}, 0); err != nil || stateText(state) != s.want {
 			t.Fatalf("%q, %v; want %q", stateText(state), err, s.want)
 		}
 	}
 	v.Status.ENIs = v.Status.ENIs[:1]
-	if err := Adopt(state, 0, "", v).Apply(state, Node{}, 0); err != nil || len(state.ENIs) != 1 || stateText(state) != "" {
+	if err := Adopt(state, Head{}, "", v).Apply(state, Node{}, 0); err != nil || len(state.ENIs) != 1 || stateText(state) != "" {
 		t.Errorf("%v: %+v", err, state)
 	}
 }
@@ -238,7 +238,7 @@ func TestAnENIOfAnUnknownStateServesWhomItServes(t *testing.T) {
 	v.Status.ENIs[0].Addresses = append(v.Status.ENIs[0].Addresses, netip.MustParsePrefix("10.0.0.11/32"))
 	v.Status.ENIs = append(v.Status.ENIs, other)
 	v.Status.Revision++
-	c := Adopt(n.agent.state, 1, "boot-0", v)
+	c := Adopt(n.agent.state, Head{Revision: 1}, "boot-0", v)
 	if len(c.Lost)+len(c.Drop)+len(c.Gone) > 0 || len(c.ENIs) != 1 || len(c.Add) != 1 || c.Add[0].ENI != "eni-b" {
 		t.Errorf("%+v", c)
 	}

@@ -150,17 +150,33 @@ func Confirmed(answer View, withdrawn []netip.Prefix) []netip.Addr {
 	return free
 }
 
-// Stale tells whether a status is from before the one that the node cache has seen (S5): head is the revision in its head. The
-// object's store was put back then.
-func Stale(head int64, s Status) bool { return s.Revision < head }
+// Head is the latest status that the node cache has seen.
+type Head struct {
+	Revision int64
+	Epoch    int64 // of the leader that wrote it, 0 if nobody knows any more
+}
+
+// Stale tells whether a status is from before the one that the node cache has seen (S5), or goes on from one of before: another leader has
+// written what has that number in it. The object's store was put back then.
+func Stale(head Head, s Status) bool {
+	if s.Revision < head.Revision {
+		return true
+	}
+	writer := s.writerOf(head.Revision)
+	return head.Epoch != 0 && writer != 0 && writer != head.Epoch
+}
 
 // Seen returns the spec that tells the operator of a stale status, or of a spec of before: until it has described, nothing is adopted or
 // dropped. What serves pods goes back no more, whatever the spec of before says; where the node state is not there, or is damaged, that may be all.
-func Seen(state *ipam.State, v View, head int64) Spec {
+func Seen(state *ipam.State, v View, head Head) Spec {
 	next := v.Spec
 	if next.Release, next.ReleaseInterfaces = nil, nil; state != nil && len(state.Damaged) == 0 {
 		next.Release, next.ReleaseInterfaces = notServed(state, v, v.Spec.Release), unservedInterfaces(state, v)
 	}
-	next.SeenRevision = min(head, MostSeen)
+	seen := head.Revision
+	if Stale(head, v.Status) {
+		seen = max(seen, v.Status.Revision+1) // a leader may have written on from what was put back
+	}
+	next.SeenRevision = min(seen, MostSeen)
 	return next
 }

@@ -51,7 +51,7 @@ func TestWhatABackupReleasesStaysWhereNobodyKnowsWhatServesPods(t *testing.T) {
 	v, _ := heardNode()
 	v.Spec.Release, v.Spec.ReleaseInterfaces = hosts(10), []string{"eni-b"}
 	for what, state := range map[string]*ipam.State{"no node state": nil, "a damaged one": {Damaged: []ipam.Damage{{Cause: "line 7"}}}} {
-		if next := Seen(state, v, 9); len(next.Release)+len(next.ReleaseInterfaces) > 0 || next.SeenRevision != 9 {
+		if next := Seen(state, v, Head{Revision: 9}); len(next.Release)+len(next.ReleaseInterfaces) > 0 || next.SeenRevision != 9 {
 			t.Errorf("%s: %+v", what, next)
 		}
 	}

@@ -54,10 +54,14 @@ func (t *Term) beginChange(s Status) Status {
 
 // endChange gives a changed status the leader's epoch and the next revision, above the one that the agent has seen.
 func (t *Term) endChange(v View, next Status) Status {
-	next.Epoch = t.Epoch
 	next.Revision = NextRevision(v)
+	next.Leaders = t.leaders(v, next.Revision)
+	next.Epoch = t.Epoch
 	return next
 }
+
+// Renumber gives a changed status the numbers of one that this leader writes.
+func (t *Term) Renumber(v View, next Status) Status { return t.endChange(v, next) }
 
 // Led tells whether the leader may still write to the node: no later one has.
 func (t *Term) Led(s Status) bool { return s.Epoch <= t.Epoch }
@@ -103,7 +107,7 @@ func (t *Term) Disown(v View, now Moment) (Status, bool) {
 // Take returns the status with the leader's epoch, and whether it is not there yet. It is written before the first address of the
 // node is unassigned: until then an earlier leader may still write, by a describe of before the call.
 func (t *Term) Take(v View) (Status, bool) {
-	if v.Status.Epoch >= t.Epoch {
+	if v.Status.Epoch >= t.Epoch || IsBehind(v) { // with another revision the agent would take it for one of now
 		return v.Status, false
 	}
 	return t.endChange(v, t.beginChange(v.Status)), true

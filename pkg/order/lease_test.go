@@ -92,7 +92,7 @@ func TestAStatusOnlyGrows(t *testing.T) {
 func TestAnObjectThatWasPutBack(t *testing.T) {
 	m := newMachine("", 1, x, "10.0.0.11/32")
 	n := m.nodes[0]
-	n.agent.head = 8 // what came after version 0 is forgotten
+	n.agent.head.Revision = 8 // what came after version 0 is forgotten
 	m.move(addr, others)
 	n.agent.state.StartRelease([]netip.Addr{addr.Addr()}, m.now)
 	n.agent.state.DropReleased([]netip.Addr{addr.Addr()})
@@ -121,8 +121,8 @@ func TestAnObjectThatWasPutBack(t *testing.T) {
 	}
 	sees(m)
 	m.addPod(0)
-	if n.agent.head != 9 || m.violation() != "" {
-		t.Errorf("head %d, %s", n.agent.head, m.violation())
+	if n.agent.head.Revision != 9 || m.violation() != "" {
+		t.Errorf("head %+v, %s", n.agent.head, m.violation())
 	}
 	m.pass(lease.Settle)
 	looks(m)

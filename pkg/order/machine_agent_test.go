@@ -48,7 +48,10 @@ func (m *machine) adopt(i int) {
 	a, v := &n.agent, n.versions[n.agent.seen]
 	head, boot := a.head, a.boot
 	if m.without("S5") {
-		head = 0
+		head = Head{}
+	}
+	if m.without("S5 first") {
+		head.Epoch = 0
 	}
 	if m.without("boot") {
 		boot = v.Spec.Boot
@@ -57,7 +60,9 @@ func (m *machine) adopt(i int) {
 	if err := c.Apply(a.state, Node{}, m.now); err != nil {
 		panic(err)
 	}
-	a.head = max(a.head, c.Revision)
+	if c.Revision > 0 {
+		a.head = c.Head
+	}
 }
 
 // send has the agent write a spec that differs from the one it saw.
@@ -80,7 +85,11 @@ func (m *machine) publish(i int) {
 		m.send(i, Begin(v, a.boot), nil)
 		return
 	}
-	m.send(i, Publish(a.state, v), nil)
+	if Stale(a.head, v.Status) {
+		m.send(i, Seen(a.state, v, a.head), nil)
+		return
+	}
+	m.send(i, Hear(v, Publish(a.state, v)), nil)
 }
 
 // withdraw has the agent take back what it can of an address.
@@ -91,7 +100,7 @@ func (m *machine) withdraw(i int, p netip.Prefix) {
 		v.Status.Quarantined = nil
 	}
 	next, back := Withdraw(v, v.Spec, Addresses(eni.Limits{}, p))
-	if len(back) == 0 {
+	if len(back) == 0 || Stale(a.head, v.Status) {
 		return
 	}
 	m.send(i, next, back)
@@ -125,6 +134,12 @@ func (m *machine) land(i, which int, answered bool) {
 	}
 }
 
+// restore puts an object back to an early version. Later ones come after that.
+func (m *machine) restore(i, version int) {
+	n := m.nodes[i]
+	n.versions = append(n.versions, n.versions[version])
+}
+
 // restart starts the agent again: it reads the newest version (S5), and keeps the cache. Its write is on its way still.
 func (m *machine) restart(i, version int) {
 	n := m.nodes[i]
@@ -136,10 +151,12 @@ func (m *machine) restart(i, version int) {
 	m.adopt(i)
 }
 
-// reboot starts the node again: no pod is left, and no cache.
+// reboot starts the node again: no pod is left, and no cache. What the agent has seen is kept.
 func (m *machine) reboot(i int) {
 	a := &m.nodes[i].agent
 	a.state = &ipam.State{Settings: a.state.Settings, ENIs: a.state.ENIs}
-	a.head, a.boot = 0, fmt.Sprint("boot-", a.run+1)
+	if a.boot = fmt.Sprint("boot-", a.run+1); m.without("kept") {
+		a.head = Head{}
+	}
 	m.restart(i, len(m.nodes[i].versions)-1)
 }

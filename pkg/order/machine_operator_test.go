@@ -69,6 +69,8 @@ func (m *machine) accept(op, i int) {
 	if t := m.ops[op].terms[i]; t != nil {
 		if next, is := t.Accept(m.view(op, i)); is {
 			m.write(op, i, next)
+		} else if next, is := t.Take(m.view(op, i)); is && t.Awaits(m.view(op, i)) {
+			m.write(op, i, next)
 		}
 	}
 }
@@ -85,6 +87,9 @@ func (m *machine) unassign(op, i int, p netip.Prefix) {
 	v := m.view(op, i)
 	if m.without("take") {
 		v.Status.Epoch = t.Epoch
+	}
+	if m.without("S9") || m.without("S2") || m.without("take") { // what those two stop it stops as well
+		v.Spec.SeenEpoch = 0
 	}
 	may := t.Unassignable(v)[m.nodes[i].id]
 	if m.without("S3") {

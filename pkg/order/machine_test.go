@@ -29,6 +29,8 @@ type machine struct {
 	epoch int64 // on the lease
 	calls []*call
 	pods  int
+
+	accepted int // a version, for stories
 }
 
 // place is where an address of the cloud is: on an ENI, nobody's, or others'.
@@ -52,7 +54,7 @@ func (n *node) current() View { return n.versions[len(n.versions)-1] }
 // agent is the agent of a node with the node cache.
 type agent struct {
 	state   *ipam.State
-	head    int64
+	head    Head
 	boot    string
 	run     int // which start of the agent it is
 	seen    int // version
@@ -109,13 +111,16 @@ func newMachine(off string, nodes int, addrs ...string) *machine {
 			m.cloud[p] = place{eni: n.id, changed: -time.Hour}
 			n.versions[0].Status.ENIs[0].Addresses = []netip.Prefix{p}
 			n.agent.state.AddAddresses(0, Addresses(eni.Limits{}, p), nil, m.now)
-			n.agent.head = 1
+			n.agent.head = Head{1, 1}
 		}
 	}
 	for i := range m.ops {
 		m.ops[i] = &operator{terms: make([]*Term, nodes), seen: make([]int, nodes), shown: make([]*Description, nodes), renewed: m.now}
 	}
 	m.takeOver(0)
+	for _, n := range m.nodes {
+		n.versions[0].Status.Epoch, n.agent.head.Epoch = m.epoch, m.epoch
+	}
 	return m
 }
 

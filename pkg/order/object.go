@@ -40,7 +40,7 @@ type Handover struct {
 
 // Tells is what of the status no decision about addresses goes by.
 type Tells struct {
-	Observed  int64    // the Generation that the operator has taken in
+	Observed  int64    // the Generation that the operator has taken in; negative: of a spec that was put back, see IsAsked
 	Reclaim   int      // idle slots that the node is asked to do without: it rises with each of them, and is 0 when others need none any more
 	ReclaimIn []string // the subnets in any of which those lie that it is asked for last, none: in whichever
 	Causes    []Cause
@@ -56,3 +56,16 @@ type Cause struct {
 
 // Answered tells whether the operator has taken in what the spec says.
 func (o Object) Answered() bool { return o.Observed >= o.Generation }
+
+// IsAsked tells whether the operator waits for a word of the agent: to it the spec is one of before, which a store that was put back has
+// brought back. Whichever the agent writes next is that word, unless the operator has found what was put back later still: it asks again then.
+func (o Object) IsAsked() bool { return o.Observed < 0 && o.Generation <= -o.Observed }
+
+// Repeat returns the spec that says once more what it says, with another number that the status is as much behind, or not.
+func Repeat(v View) Spec {
+	next := v.Spec
+	if next.SeenRevision = 1 - min(next.seen(), 1); IsBehind(v) {
+		next.SeenRevision = min(v.Spec.SeenRevision+1, MostSeen)
+	}
+	return next
+}

@@ -74,6 +74,14 @@ type Status struct {
 	LeavingInterfaces []string       // ids of ENIs whose deletion is accepted
 	Quarantined       []Quarantined
 	Reserved          []Reserved
+
+	Leaders []Leader // the latest ones that wrote it, in their order: the last wrote it now
+}
+
+// Leader is one who wrote a status.
+type Leader struct {
+	Epoch int64
+	First int64 // the Revision that it wrote first
 }
 
 // ENIState is how far an ENI is.

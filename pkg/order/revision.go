@@ -2,6 +2,7 @@ package order
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -64,4 +65,34 @@ func (t *Term) Skip(v View, uid, token string) Status {
 	next := t.beginChange(v.Status)
 	next.Created++
 	return t.endChange(v, next)
+}
+
+// mostLeaders is how many leaders a status has. An agent that more of them have written past while it was away knows less.
+const mostLeaders = 8
+
+// leaders returns who has written a status whose next revision this leader writes. Where that is above what the agent has seen of a store that was
+// put back, who wrote before that says nothing any more.
+func (t *Term) leaders(v View, revision int64) []Leader {
+	list := v.Status.Leaders
+	switch n := len(list); {
+	case IsBehind(v), n > 0 && list[n-1].Epoch != v.Status.Epoch: // or one that names no leaders has written since
+		list = nil
+	case v.Status.Epoch == t.Epoch:
+		return list
+	}
+	list = append(slices.Clone(list), Leader{t.Epoch, revision})
+	return list[max(0, len(list)-mostLeaders):]
+}
+
+// writerOf returns which leader wrote a revision, 0 where the status does not tell, as one whose last leader is of a release that names none.
+func (s Status) writerOf(revision int64) (epoch int64) {
+	if n := len(s.Leaders); n == 0 || s.Leaders[n-1].Epoch != s.Epoch {
+		return 0
+	}
+	for _, l := range s.Leaders {
+		if l.First <= revision {
+			epoch = l.Epoch
+		}
+	}
+	return epoch
 }

@@ -53,6 +53,9 @@ var (
 	assigns  = func(m *machine) { m.assign(0, addr, true) }
 	expires  = func(m *machine) { m.pass(lease.Duration); m.takeOver(1) }
 	looks    = func(m *machine) { m.describe(m.lead, 0, fresh); m.learn(m.lead, 0) }
+	assignsY = func(m *machine) { m.assignNew("10.0.0.20/32") }
+	assignsZ = func(m *machine) { m.assignNew("10.0.0.21/32") }
+	othersX  = func(m *machine) { m.move(addr, others) }
 	looksOld = func(m *machine) { m.describe(m.lead, 0, old); m.learn(m.lead, 0) }
 )
 
@@ -79,6 +82,15 @@ func takes(answered bool) step {
 
 func wait(d time.Duration) step { return func(m *machine) { m.pass(d); m.renew() } }
 
+// puts puts the store back, to a version of the object, and has another leader come, which knows of nothing that was there before.
+func puts(version func(*machine) int) step {
+	return func(m *machine) {
+		m.restore(0, version(m))
+		m.pass(lease.Duration)
+		m.takeOver(1 - m.lead)
+	}
+}
+
 // published is an address that stands in the spec, and accepted one that stands in the status too.
 var (
 	published = []step{drains, asks, lands, reads}
@@ -102,8 +114,13 @@ var stories = []struct {
 	{"S4", then(published, backs, pod, accepts, calls, takes(true))},
 	// The agent starts on a node without a cache, and reads what was before.
 	{"S5", then(accepted, calls, takes(true), sees, func(m *machine) { m.restart(0, 0) }, pod)},
+	// The store is put back to what was before the address went, and the next leader writes on from there, up to what the agent has seen.
+	{"S5 first", then(accepted, calls, takes(true), sees, asks, lands, othersX, puts(func(*machine) int { return 0 }), assignsY, assignsZ, sees)},
+	// The same of what was accepted then, and serves a pod again: the agent is away when the next leader comes.
+	{"S9", then(accepted, func(m *machine) { m.accepted = len(m.nodes[0].versions) - 1 }, calls, takes(true), sees, asks, lands, reads, assigns, sees, pod,
+		puts(func(m *machine) int { return m.accepted }), calls, takes(true))},
 	// A leader that was stopped sends its call after the next has assigned the address again.
-	{"S6", then(accepted, expires, wait(lease.Settle), calls, takes(true), sees, asks, lands, reads, assigns, sees,
+	{"S6", then(accepted, expires, wait(lease.Settle), calls, sees, asks, lands, reads, calls, takes(true), sees, asks, lands, reads, assigns, sees,
 		wait(lease.Fence), looks, sees, pod,
 		func(m *machine) { m.unassign(0, 0, addr) }, takes(false))},
 	// The first try's answer was lost, the second was done, and the first takes effect on the address that came again.
@@ -129,4 +146,13 @@ var stories = []struct {
 		func(m *machine) { m.watch(0, 0, len(m.nodes[0].versions)-1) }, calls, takes(false), func(m *machine) { m.learn(0, 0) }, sees)},
 	// What the agent sent before a boot lands when pods use the node again.
 	{"boot", then(nil, drains, asks, func(m *machine) { m.reboot(0) }, pod, lost, reads, accepts, calls, takes(true))},
+	// The node boots when the store has been put back to what was before the address went.
+	{"kept", then(accepted, calls, takes(true), sees, asks, lands, puts(func(*machine) int { return 0 }), func(m *machine) { m.reboot(0) }, asks, lands, sees, pod)},
+}
+
+// assignNew has the leader assign an address that nobody had before.
+func (m *machine) assignNew(a string) {
+	p := netip.MustParsePrefix(a)
+	m.cloud[p] = place{changed: -time.Hour}
+	m.assign(0, p, true)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/enipool/enipool/pkg/agent"
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/config/lastgood"
 	"github.com/enipool/enipool/pkg/eni"
@@ -50,10 +51,14 @@ func TestWhatTheCommandInstallsTheAgentPublishes(t *testing.T) {
 	if err := kept.Keep([]byte("node: n1\n")); err != nil {
 		t.Fatal(err)
 	}
+	seen := agent.Disk{Path: filepath.Join(root, lastgood.Seen(agentconf.Default().State))}
+	if err := seen.Save([]byte("{}")); err != nil {
+		t.Fatal(err)
+	}
 	if code := runCommand(context.Background(), []string{"uninstall", "--root", root}, &out, &out); code != 0 {
 		t.Fatalf("exit code %d: %s", code, &out)
 	}
-	for _, path := range []string{published, kept.Path, filepath.Join(root, install.StateDir)} {
+	for _, path := range []string{published, kept.Path, seen.Path, filepath.Join(root, install.StateDir)} {
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
 			t.Errorf("%s is there after it: %v", path, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/enipool/enipool/pkg/clouds"
 	"github.com/enipool/enipool/pkg/cni"
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/config/lastgood"
 	"github.com/enipool/enipool/pkg/kube"
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
@@ -88,7 +89,7 @@ func runAgent(ctx context.Context, line configfile.Flags, stdout, stderr io.Writ
 	}
 	if joined != nil {
 		parts.Pods, parts.PodIPs, parts.Ending, parts.Report, parts.Warn = joined.Pods, joined.PodIPs, joined.Ending, joined.Report, joined.Warn
-		parts.Object = joined.Object()
+		parts.Object, parts.Kept = joined.Object(), agent.Disk{Path: lastgood.Seen(conf.State)}
 		if parts.Boot, err = nodecache.BootID(); err != nil {
 			return &cli.NodeError{Err: err}
 		}

@@ -51,7 +51,7 @@ func (w *world) step() {
 // restartAgent starts an agent again, in the middle of what it does, or with its node.
 func (w *world) restartAgent(n *node) {
 	switch d := w.rng.IntN(6); {
-	case d == 0 && w.mayForget("boot"):
+	case d == 0:
 		w.note("%s boots", n.name)
 		n.reboot()
 	case d == 1:
@@ -63,20 +63,19 @@ func (w *world) restartAgent(n *node) {
 	}
 }
 
-// mayForget tells whether something may be forgotten in one of the three places that know it: the store, which is put back, the objects, which
-// are deleted, a node, which boots. The others bring it back, if they have the time for that.
-func (w *world) mayForget(what string) bool {
-	if what != w.forgot && w.since() < w.forgotAt+20*time.Minute {
-		return false
-	}
-	w.forgot, w.forgotAt = what, w.since()
-	return true
-}
-
 // mishap is something that goes wrong.
 type mishap struct {
 	name  string
 	begin func(w *world)
+}
+
+// putBack puts the store back from a backup.
+func (w *world) putBack() {
+	i := slices.IndexFunc(w.backups, func(b backup) bool { return time.Since(b.at) < 11*time.Minute })
+	if i >= 0 {
+		w.store.restore(w.backups[i], w.rng.IntN(2) == 0)
+		w.backups = nil // what came after is of another history
+	}
 }
 
 // changing are the requests that change something.
@@ -125,14 +124,13 @@ var mishaps = []mishap{
 		_ = w.account.LeaveFree(id, w.rng.IntN(4))
 		w.later(w.upTo(10*time.Minute), func() { _ = w.account.LeaveFree(id, all) })
 	}},
-	{"the store is put back from ten minutes ago", func(w *world) {
-		if !w.mayForget("store") {
-			return
-		}
-		i := slices.IndexFunc(w.backups, func(b backup) bool { return time.Since(b.at) < 11*time.Minute })
-		if i >= 0 {
-			w.store.restore(w.backups[i], w.rng.IntN(2) == 0)
-			w.backups = nil // what came after is of another history
+	{"the store is put back from ten minutes ago", func(w *world) { w.putBack() }},
+	{"the power fails: nodes boot, the store is put back from ten minutes ago", func(w *world) {
+		w.putBack()
+		for _, n := range w.nodes {
+			if w.rng.IntN(3) > 0 {
+				n.reboot()
+			}
 		}
 	}},
 	{"the leader's clock jumps", func(w *world) { w.leader().setClock(time.Duration(w.rng.IntN(9)-4) * time.Hour) }},
@@ -148,9 +146,6 @@ var mishaps = []mishap{
 		w.store.lease = nil
 	}},
 	{"the kinds are deleted and put back", func(w *world) {
-		if !w.mayForget("kinds") {
-			return
-		}
 		w.store.mu.Lock()
 		w.store.kindless = true
 		for _, name := range w.store.names("network") {

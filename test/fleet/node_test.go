@@ -34,6 +34,7 @@ type node struct {
 	mu      sync.Mutex
 	state   *ipam.State // never changed once others may have seen it
 	memory  []byte
+	kept    []byte // on its disk
 	boots   int
 	pods    []*pod
 	serial  int
@@ -85,7 +86,7 @@ func (n *node) start(killAt int, before bool) {
 			MaxPods: func() (int, string) { return 110, "test" },
 			Rand:    rand.New(rand.NewPCG(n.seed, seed)),
 			Clock:   nodeClock{agent.NewRealClock(n.now, agent.Signals{Wake: l.woken}), n},
-			Cluster: agent.Cluster{Object: l.object, Boot: boot},
+			Cluster: agent.Cluster{Object: l.object, Boot: boot, Kept: disk{l}},
 		})
 		go l.object.run(ctx)
 		_ = a.Run(ctx) // what goes wrong shows in the world
@@ -124,12 +125,14 @@ func (n *node) isDead() bool {
 	return n.life.dead
 }
 
-// reboot begins a new boot: no pod is left, nor what was in memory.
+// reboot begins a new boot: no pod is left, nor what was in memory. What is on the disk is.
 func (n *node) reboot() {
 	n.kill()
 	n.mu.Lock()
 	n.boots++
-	n.state, n.memory = nil, nil
+	if n.state, n.memory = nil, nil; n.w.diskless {
+		n.kept = nil
+	}
 	for _, p := range n.pods {
 		n.w.disown(p.addr)
 		p.addr, p.since = netip.Addr{}, n.now()
@@ -320,6 +323,26 @@ func (l *life) Save(text []byte) error {
 		l.n.mu.Lock()
 		defer l.n.mu.Unlock()
 		l.n.memory = slices.Clone(text)
+		return nil
+	})
+}
+
+// disk is what outlasts a boot.
+type disk struct{ l *life }
+
+// Load implements agent.Store.
+func (d disk) Load() ([]byte, error) {
+	d.l.n.mu.Lock()
+	defer d.l.n.mu.Unlock()
+	return d.l.n.kept, nil
+}
+
+// Save implements agent.Store.
+func (d disk) Save(text []byte) error {
+	return d.l.do(func() error {
+		d.l.n.mu.Lock()
+		defer d.l.n.mu.Unlock()
+		d.l.n.kept = slices.Clone(text)
 		return nil
 	})
 }

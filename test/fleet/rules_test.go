@@ -12,6 +12,7 @@ func TestARuleThatIsSwitchedOffIsFound(t *testing.T) {
 		// What an agent says of the leader that it has read stops most of that, too.
 		"writes carry the version that they were decided from":       func(w *world) { w.store.blind, w.store.older = true, true },
 		"what may still take effect keeps its address in quarantine": func(w *world) { w.lease.Fence = timeout + w.lease.Settle },
+		"what an agent has seen outlasts a boot":                     func(w *world) { w.diskless = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := uint64(1); seed <= mostSeeds; seed++ {

@@ -31,35 +31,29 @@ var forPods = map[string]string{"pods": "yes"}
 
 // world is an account, an API server, nodes with their agents, and two operators.
 type world struct {
-	t       testing.TB
-	seed    uint64
-	ctx     context.Context
-	began   time.Time
-	rng     *rand.Rand // of what happens
-	account *sim.Account
-	traits  driver.Traits
-	store   *store
-	lease   order.Lease
-	slots   [2]*slot
-	nodes   []*node
-	made    int  // nodes so far
-	hasty   bool // it ends with its last step: only what must never be counts
-	life    sync.WaitGroup
-	backups []backup
-	chances map[string][]sim.Chance // what goes wrong with the cloud, by mishap
-	memory
+	t        testing.TB
+	seed     uint64
+	ctx      context.Context
+	began    time.Time
+	rng      *rand.Rand // of what happens
+	account  *sim.Account
+	traits   driver.Traits
+	store    *store
+	lease    order.Lease
+	slots    [2]*slot
+	nodes    []*node
+	made     int  // nodes so far
+	hasty    bool // it ends with its last step: only what must never be counts
+	diskless bool // nothing that agents keep outlasts a boot: a rule is switched off
+	life     sync.WaitGroup
+	backups  []backup
+	chances  map[string][]sim.Chance // what goes wrong with the cloud, by mishap
 
 	mu     sync.Mutex
 	owners map[netip.Addr]string // pods by address
 	wrong  []string
 	notes  []string
 	low    map[string]*sim.Meter // buckets of a tenth, nil while the account has its own
-}
-
-// memory is what has forgotten something last, and when.
-type memory struct {
-	forgot   string
-	forgotAt time.Duration
 }
 
 // slot is where one of the operators runs: one process after the other.
@@ -72,7 +66,7 @@ type slot struct {
 // newWorld makes a world of so many nodes. Addresses are scarce in it, and are given again at once.
 func newWorld(t testing.TB, ctx context.Context, seed uint64, nodes int) *world {
 	w := &world{t: t, seed: seed, ctx: ctx, began: time.Now(), rng: rand.New(rand.NewPCG(seed, 1)), traits: sim.LikeEC2(),
-		lease: order.Lease{Duration: leaseLasts, Settle: 10 * time.Second, Fence: 6 * time.Minute}, memory: memory{forgotAt: -time.Hour}, chances: map[string][]sim.Chance{}, owners: map[netip.Addr]string{}}
+		lease: order.Lease{Duration: leaseLasts, Settle: 10 * time.Second, Fence: 6 * time.Minute}, chances: map[string][]sim.Chance{}, owners: map[netip.Addr]string{}}
 	w.store = newStore(seed, w.complain)
 	w.store.lag = time.Duration(w.rng.IntN(3)) * time.Second
 	w.store.past, w.store.cuts, w.store.fails, w.store.conflicts = 30, w.rng.IntN(3), w.rng.IntN(4), w.rng.IntN(4)

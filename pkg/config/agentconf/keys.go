@@ -68,7 +68,7 @@ func nodeKeys(conf *Config) []keys.Key {
 		}).At(keys.TextAt(&conf.Node)).Of(keys.Rule{"type": []string{"string", "number", "boolean", "null"}, "maxLength": 253, "pattern": "^\\S*$"}).
 			Restart(release1, "The name that the cloud and people know the node by; not named, NODE_NAME of the agent's environment, else the host's name."),
 		keys.File("cache", &conf.Cache).Restart(release1, "The node cache, where the plugin finds its addresses: cachePath of the network configuration must be the same."),
-		keys.File("state", &conf.State).Restart(release1, "The agent's own file: what it remembers over a restart. The last configuration that was right is kept with .good behind its name, in /var/lib where it lies in /run."),
+		keys.File("state", &conf.State).Restart(release1, "The agent's own file: what it remembers over a restart. The last configuration that was right is kept with .good behind its name, in /var/lib where it lies in /run; what is to outlast a reboot of what an operator has told with .seen."),
 		keys.Number("maxPods", &conf.MaxPods.Fixed, 0, mostPods).In("pods").Live(release1, "How many pods the node may run, which limits the pool; 0: what the Node object says, else what the kubelet has, else 110."),
 		keys.File("kubeletConfig", &conf.MaxPods.KubeletConfig).Live(release1, "The kubelet's configuration file, where its command line and the usual places don't tell."),
 		keys.Choice("fastPath", &conf.FastPath, keys.Named("auto", Auto), keys.Named("off", Off)).

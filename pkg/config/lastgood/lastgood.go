@@ -29,16 +29,22 @@ const (
 	unfinished = ".new" // of a write that is under way, or was cut off
 )
 
-// Durable returns the file that outlasts a reboot: where the agent's own lies in /run, which a reboot
-// empties, it is the same place in /var/lib, and else beside it.
-func Durable(state, of string) File {
+// Durable returns the file that outlasts a reboot.
+func Durable(state, of string) File { return Beside(Lasting(state), of) }
+
+// Lasting returns the path that outlasts a reboot: where the agent's own file lies in /run, which a reboot
+// empties, it is the same place in /var/lib, and else that file's.
+func Lasting(state string) string {
 	for _, volatile := range []string{"/run/", "/var/run/"} {
 		if rest, is := strings.CutPrefix(filepath.Clean(state), volatile); is {
-			return Beside("/var/lib/"+rest, of)
+			return "/var/lib/" + rest
 		}
 	}
-	return Beside(state, of)
+	return state
 }
+
+// Seen returns the file in which an agent keeps over a reboot what it has seen of its node's object.
+func Seen(state string) string { return Lasting(state) + ".seen" }
 
 // The head of the file: what it is, of which configuration file, and the sum of the text below. By
 // the sum a file that was cut off is not taken for another configuration.
@@ -116,6 +122,7 @@ func Leftovers(state string) (paths []string) {
 	for _, f := range []File{Durable(state, ""), Beside(state, "")} {
 		paths = append(paths, f.Path, f.Path+unfinished)
 	}
+	paths = append(paths, Seen(state), Seen(state)+unfinished)
 	slices.Sort(paths)
 	return slices.Compact(paths)
 }

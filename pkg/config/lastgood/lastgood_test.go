@@ -89,7 +89,7 @@ func TestWhatIsKeptOutlastsAReboot(t *testing.T) {
 			t.Errorf("%s: %s, want %s", state, got.Path, want)
 		}
 	}
-	want := "/run/a.good /run/a.good.new /var/lib/a.good /var/lib/a.good.new"
+	want := "/run/a.good /run/a.good.new /var/lib/a.good /var/lib/a.good.new /var/lib/a.seen /var/lib/a.seen.new"
 	if got := strings.Join(Leftovers("/run/a"), " "); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

@@ -153,6 +153,9 @@ func (s NodeNetworkStatus) Read() (order.Status, error) {
 	r.note("mode", err)
 	status := order.Status{Mode: mode, Revision: s.Revision, Epoch: s.Epoch, Created: s.Created, Limits: s.Limits.Read(),
 		Releasing: r.prefixes("releasing", s.Releasing), LeavingInterfaces: s.LeavingInterfaces}
+	for _, l := range s.Leaders {
+		status.Leaders = append(status.Leaders, order.Leader(l))
+	}
 	for _, e := range s.ENIs {
 		status.ENIs = append(status.ENIs, r.readENI(e))
 	}
@@ -233,7 +236,10 @@ func (s *NodeNetworkStatus) Write(from order.Status) {
 		created[e.ID] = e.Created
 	}
 	s.Mode, s.Revision, s.Epoch, s.Created, s.Limits = Mode(from.Mode.String()), from.Revision, from.Epoch, from.Created, WriteLimits(from.Limits)
-	s.ENIs, s.Quarantined, s.Reserved = nil, nil, nil
+	s.ENIs, s.Quarantined, s.Reserved, s.Leaders = nil, nil, nil, nil
+	for _, l := range from.Leaders {
+		s.Leaders = append(s.Leaders, Leader(l))
+	}
 	for _, e := range from.ENIs {
 		state := e.State.String()
 		if e.State == order.Unknown {

@@ -75,6 +75,9 @@ func anyStatus(t *rapid.T) order.Status {
 			Topology: rapid.SampledFrom([]string{"", "db"}).Draw(t, "topology"), V4: anyNet(t, "v4 net", "10.0.3.4/20", "10.0.0.1"),
 			V6: anyNet(t, "v6 net", "2001:db8::4/64", "fe80::1"), Addresses: anyPrefixes(t, "addresses")})
 	}
+	for range rapid.IntRange(0, 2).Draw(t, "leaders") {
+		s.Leaders = append(s.Leaders, order.Leader{Epoch: int64(anyCount(t, "its epoch")), First: int64(anyCount(t, "first"))})
+	}
 	for _, p := range anyPrefixes(t, "quarantined") {
 		s.Quarantined = append(s.Quarantined, order.Quarantined{Prefix: p, Until: time.Unix(int64(anyCount(t, "until")), 0).UTC()})
 	}
@@ -135,7 +138,7 @@ func TestWritingLeavesTheRestAlone(t *testing.T) {
 	if diff := cmp.Diff(before.Spec, object.Spec, rest); diff != "" {
 		t.Errorf("spec (-before +after):\n%s", diff)
 	}
-	rest = cmp.Options{cmpopts.IgnoreFields(NodeNetworkStatus{}, "Mode", "Revision", "Epoch", "Created", "ENIs", "Releasing", "LeavingInterfaces", "Quarantined", "Reserved"),
+	rest = cmp.Options{cmpopts.IgnoreFields(NodeNetworkStatus{}, "Mode", "Revision", "Epoch", "Leaders", "Created", "ENIs", "Releasing", "LeavingInterfaces", "Quarantined", "Reserved"),
 		cmpopts.IgnoreFields(InstanceFacts{}, "Limits")}[0]
 	if diff := cmp.Diff(before.Status, object.Status, rest, cmpopts.IgnoreFields(InstanceFacts{}, "Limits")); diff != "" {
 		t.Errorf("status (-before +after):\n%s", diff)

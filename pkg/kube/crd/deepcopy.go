@@ -54,6 +54,7 @@ func (s NodeNetworkStatus) copied() NodeNetworkStatus {
 	s.LeavingInterfaces = slices.Clone(s.LeavingInterfaces)
 	s.Quarantined = slices.Clone(s.Quarantined)
 	s.Reserved = slices.Clone(s.Reserved)
+	s.Leaders = slices.Clone(s.Leaders)
 	s.Causes = slices.Clone(s.Causes)
 	for i, c := range s.Causes {
 		s.Causes[i].Until = c.Until.DeepCopy()

@@ -93,10 +93,10 @@ type Handover struct {
 
 // NodeNetworkStatus is what the node has, as the operator knows it.
 type NodeNetworkStatus struct {
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	Revision           int64 `json:"revision,omitempty"` // rises with each change of ENIs, Releasing, Quarantined and Reserved
-	Epoch              int64 `json:"epoch,omitempty"`    // of the leader that wrote last
-	Created            int64 `json:"created,omitempty"`  // serial number of the ENI made last
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"` // negative: of a spec that was put back, another is awaited
+	Revision           int64 `json:"revision,omitempty"`           // rises with each change of ENIs, Releasing, Quarantined and Reserved
+	Epoch              int64 `json:"epoch,omitempty"`              // of the leader that wrote last
+	Created            int64 `json:"created,omitempty"`            // serial number of the ENI made last
 	Mode               Mode  `json:"mode,omitempty"`
 	Slots              int32 `json:"slots"`
 	Interfaces         int32 `json:"interfaces"`
@@ -112,10 +112,17 @@ type NodeNetworkStatus struct {
 	LeavingInterfaces []string      `json:"leavingInterfaces,omitempty"` // accepted, as Releasing
 	Quarantined       []Quarantined `json:"quarantined,omitempty"`
 	Reserved          []Reserved    `json:"reserved,omitempty"`
+	Leaders           []Leader      `json:"leaders,omitempty"` // the latest ones that wrote it, the one of Epoch last
 
 	Causes     []Cause            `json:"causes,omitempty"`
 	Handover   *StatusHandover    `json:"handover,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Leader is one who wrote the status.
+type Leader struct {
+	Epoch int64 `json:"epoch"`
+	First int64 `json:"first"` // the revision that it wrote first
 }
 
 // InstanceFacts are what the cloud tells of the instance.

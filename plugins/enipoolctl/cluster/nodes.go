@@ -174,6 +174,8 @@ func (r *nodeRow) judge(network *crd.NodeNetwork) {
 		}
 	case r.grade == well:
 		r.Cause, r.Message = "", ""
+	case network.Status.ObservedGeneration < 0:
+		r.Cause, r.Message = "NotSaid", "its object was put back from a backup; the node's agent has yet to say what it needs now"
 	case network.Status.ObservedGeneration < network.Generation:
 		r.Cause, r.Message = "NotAnswered", "the operator has not answered what the node asks for now"
 	case r.Mode != string(crd.Operator):
