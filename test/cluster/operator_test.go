@@ -18,7 +18,7 @@ func TestANodeIsGivenToAnOperatorAndTakenBack(t *testing.T) {
 	c.areInstances()
 	c.install(c.overlay(simulated, first, settings, ""))
 	c.Apply(fmt.Sprintf(web, 10) + fmt.Sprintf(echo, a.Name))
-	c.installOperators("")
+	c.installOperators("", "")
 	c.run(10)
 	line := c.dialEcho(b)
 

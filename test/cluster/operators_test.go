@@ -17,6 +17,7 @@ const operatorFile = `cloud:
   endpoint: unix:///run/account/vpc.sock
   instance: %s
   subnets: [%s]
+  cluster: %q
 settle: 1s
 `
 
@@ -31,8 +32,9 @@ patches:
     - {op: add, path: /spec/template/spec/containers/0/volumeMounts/-, value: {name: account, mountPath: /run/account}}
 `
 
-// installOperators installs the shipped manifests as people do, and waits until both operators are ready. More is added to their file.
-func (c *cluster) installOperators(more string) {
+// installOperators installs the shipped manifests as people do, and waits until both operators are ready. name is the cluster's in the cloud; more is
+// added to their file.
+func (c *cluster) installOperators(name, more string) {
 	c.t.Helper()
 	for _, n := range c.nodes {
 		n.Import(archive(c.dir, "operator-"+first))
@@ -44,7 +46,7 @@ func (c *cluster) installOperators(more string) {
 	base, err = filepath.Rel(dir, base)
 	c.must(err)
 	for name, text := range map[string]string{"kustomization.yaml": fmt.Sprintf(operatorOverlay, base, first),
-		"operator.yaml": fmt.Sprintf(operatorFile, c.nodes[0].Name, lab.Subnet.ID) + more} {
+		"operator.yaml": fmt.Sprintf(operatorFile, c.nodes[0].Name, lab.Subnet.ID, name) + more} {
 		c.must(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	c.Kubectl("apply", "--server-side", "--validate=strict", "--kustomize=../../conf/kubernetes/crds")

@@ -46,7 +46,7 @@ func TestAStatefulSetKeepsItsAddresses(t *testing.T) {
 	c.areInstances()
 	c.Kubectl("apply", "--server-side", "--validate=strict", "--kustomize=../../conf/kubernetes/topologies")
 	c.Kubectl("label", "namespace", "default", "enipool.io/topologies=enabled")
-	c.installOperators("topologies: true\n")
+	c.installOperators("kept", "topologies: true\n")
 	c.install(c.overlay(simulated, first, withOperator, ""))
 	c.Eventually("the range is reserved", func() error {
 		_, err := c.TryKubectl("patch", "subnets.enipool.io", "subnet-a", "--type=merge", fmt.Sprintf(`--patch={"spec": {"reserve": [%q]}}`, kept))

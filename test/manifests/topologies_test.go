@@ -3,10 +3,12 @@ package manifests
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/enipool/enipool/test/kube"
 )
@@ -74,6 +76,53 @@ func TestAPodOfANamespaceWithTopologiesIsGated(t *testing.T) {
 		if got, err := try(tt.namespace, tt.change); got != tt.want || err != nil {
 			t.Errorf("a pod %s has the gates%s, want%s; %v", tt.what, got, tt.want, err)
 		}
+	}
+}
+
+// Who makes or labels pods has no address of a topology by that; the operator says which is whose, and everything else of a pod stays people's.
+func TestATopologyIsSaidByTheOperatorAlone(t *testing.T) {
+	c := start(t, kube.Options{})
+	c.install(root + "/topologies")
+	ctx := context.Background()
+	c.Kubectl("create", "serviceaccount", "enipool-operator", "--namespace=kube-system")
+	operator := c.as(strings.TrimSpace(c.Kubectl("create", "token", "enipool-operator", "--namespace=kube-system")))
+	says := func(label, annotation string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			if label != "" {
+				p.Labels = map[string]string{gate: label}
+			}
+			if annotation != "" {
+				p.Annotations = map[string]string{gate: annotation}
+			}
+		}
+	}
+	pods := c.admin.CoreV1().Pods("default")
+	c.Eventually("the policy counts", func() error {
+		_, err := pods.Create(ctx, podWith("p", says("db", "")), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil || !strings.Contains(err.Error(), "written by the operator alone") {
+			return fmt.Errorf("a pod with the label: %v", err)
+		}
+		return nil
+	})
+	if _, err := pods.Create(ctx, podWith("p", says("", "db")), metav1.CreateOptions{}); err == nil {
+		t.Error("a pod is made with the annotation")
+	}
+	_, err := pods.Create(ctx, podWith("p", nil), metav1.CreateOptions{})
+	c.must(err)
+	for _, kind := range []string{"labels", "annotations"} {
+		patch := func(value string) []byte {
+			return fmt.Appendf(nil, `{"metadata": {%q: {%q: %s, "other": "x"}}}`, kind, gate, value)
+		}
+		if _, err := pods.Patch(ctx, "p", types.MergePatchType, patch(`"db"`), metav1.PatchOptions{}); err == nil {
+			t.Errorf("the administrator adds it to the pod's %s", kind)
+		}
+		_, err = operator.CoreV1().Pods("default").Patch(ctx, "p", types.MergePatchType, patch(`"db"`), metav1.PatchOptions{})
+		c.must(err)
+		if _, err := pods.Patch(ctx, "p", types.MergePatchType, patch(`null`), metav1.PatchOptions{}); err == nil {
+			t.Errorf("the administrator takes it off the pod's %s", kind)
+		}
+		_, err = pods.Patch(ctx, "p", types.MergePatchType, fmt.Appendf(nil, `{"metadata": {%q: {"other": "y"}}}`, kind), metav1.PatchOptions{})
+		c.must(err)
 	}
 }
 
