@@ -56,8 +56,8 @@ func TestTheOperatorMayDoThisAndNothingElse(t *testing.T) {
 	if diff := cmp.Diff(want, rights(t, "enipool-operator")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	more := []string{"list addressclaims", "list namespaces", "list pods", "list podsubnettopologies", "patch pods", "update podsubnettopologies/status",
-		"watch addressclaims", "watch namespaces", "watch pods", "watch podsubnettopologies"}
+	more := []string{"create addressclaims", "delete addressclaims", "get addressclaims", "list addressclaims", "list namespaces", "list pods", "list podsubnettopologies",
+		"list statefulsets", "patch addressclaims", "patch pods", "update addressclaims/status", "update podsubnettopologies/status", "watch addressclaims", "watch namespaces", "watch pods", "watch podsubnettopologies"}
 	if diff := cmp.Diff(more, rights(t, "enipool-operator-topologies")); diff != "" {
 		t.Errorf("with topologies (-want +got):\n%s", diff)
 	}
