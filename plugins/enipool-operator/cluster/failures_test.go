@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,27 +24,30 @@ func TestAnOperatorThatCantLeadSaysSoSeldom(t *testing.T) {
 		o := s.stand(t, "kube-system", &leading{})
 		o.stop()
 		o.log.Reset()
-		why := fmt.Errorf("read the cluster's objects: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("may not list")))
-		terms := 0
+		var why atomic.Pointer[error]
+		forbidden := fmt.Errorf("read the cluster's objects: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("may not list")))
+		why.Store(&forbidden)
+		var terms atomic.Int64
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
 			_ = o.election.Run(ctx, func(context.Context, operator.Lead) error {
-				terms++
-				return why
+				terms.Add(1)
+				return *why.Load()
 			})
 		}()
 		time.Sleep(14 * time.Minute)
 		synctest.Wait()
 		said := o.log.String()
-		if got := strings.Count(said, "level=ERROR"); got != 3 || terms < 20 || !strings.Contains(said, "kubectl apply --server-side --kustomize conf/kubernetes/operator") || !strings.Contains(said, "times=1 ") {
-			t.Errorf("of %d terms it says %d times:\n%s", terms, got, said)
+		if got := strings.Count(said, "level=ERROR"); got != 3 || terms.Load() < 20 || !strings.Contains(said, "kubectl apply --server-side --kustomize conf/kubernetes/operator") || !strings.Contains(said, "times=1 ") {
+			t.Errorf("of %d terms it says %d times:\n%s", terms.Load(), got, said)
 		}
 		if strings.Contains(said, "this operator leads") {
 			t.Errorf("it says that it leads:\n%s", said)
 		}
-		why = errors.New("another thing")
+		other := errors.New("another thing")
+		why.Store(&other)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if !strings.Contains(o.log.String(), "another thing") {
