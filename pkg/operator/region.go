@@ -59,8 +59,35 @@ func (t *term) describeMembers(now time.Duration) time.Duration {
 	if begin > now {
 		return begin - now
 	}
-	t.look(t.describe.take(now), now >= whole)
+	if now < whole {
+		t.look(t.describe.take(now), false, false)
+	} else if first := t.firstLook(); len(first) > 0 {
+		t.look(first, false, true) // all others follow
+	} else {
+		t.look(t.describe.take(now), true, true)
+	}
 	return patience
+}
+
+// mostEarly is how many nodes a term's first describe has.
+const mostEarly = 100
+
+// firstLook returns the nodes whose pods wait, the longest first, once in a term and before everything is described: with thousands of nodes that
+// takes as long as the pods have waited.
+func (t *term) firstLook() (names []string) {
+	if t.looks.early || !t.looks.shown.IsZero() {
+		return nil
+	}
+	t.looks.early = true
+	for name, node := range t.starving {
+		if node.shown == nil {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(t.starving[a].waits.mono, t.starving[b].waits.mono), cmp.Compare(a, b))
+	})
+	return names[:min(len(names), mostEarly)]
 }
 
 // seen is what a describe has brought.
@@ -71,13 +98,14 @@ type seen struct {
 	types     map[string]string     // of those that were asked for limits, as they were then
 	unlimited map[string]error      // why a node's are not known
 	places    []cloud.Place
+	asked     bool // for the places
 	all       bool // everything was described
 	whole     bool // everything was to be
 	err       error
 }
 
-// look describes nodes, or everything, beside the loop.
-func (t *term) look(names []string, all bool) {
+// look describes nodes, or everything, beside the loop; the subnets too where places says so.
+func (t *term) look(names []string, all, places bool) {
 	t.looks.under = true
 	members, instances := map[string]*member{}, []string{}
 	asked := names
@@ -104,7 +132,7 @@ func (t *term) look(names []string, all bool) {
 	t.under.Go(func() {
 		ctx, cancel := context.WithTimeout(t.ctx, longJob)
 		defer cancel()
-		s := t.ask(ctx, instances, clients, types, all)
+		s := t.ask(ctx, instances, clients, types, all, places)
 		s.began, s.types = began, types
 		t.post(func(t *term) {
 			t.looked(s, members)
@@ -115,20 +143,19 @@ func (t *term) look(names []string, all bool) {
 	})
 }
 
-// ask makes the describes. What an instance can carry comes after its ENIs: those that are left out take room.
-func (o *Operator) ask(ctx context.Context, instances []string, clients map[string]cloud.Cloud, types map[string]string, all bool) (s seen) {
-	s = seen{all: all, whole: all}
+// ask makes the describes, of the subnets too where places says so. What an instance can carry comes after its ENIs: those that are left out take room.
+func (o *Operator) ask(ctx context.Context, instances []string, clients map[string]cloud.Cloud, types map[string]string, all, places bool) (s seen) {
+	s = seen{all: all, whole: all, asked: places}
 	if len(instances) > 0 {
 		if s.views, s.err = o.o.Region.Look(ctx, instances); s.err != nil {
 			return s
 		}
 	}
 	s.limits, s.unlimited = o.askLimits(ctx, clients, types)
-	if all {
+	if places {
 		var err error
 		if s.places, err = o.o.Region.Subnets(ctx); err != nil {
-			s.err = cmp.Or(s.err, err)
-			s.all = false
+			s.err, s.all = cmp.Or(s.err, err), false
 		}
 	}
 	return s
@@ -204,13 +231,15 @@ func (t *term) looked(s seen, members map[string]*member) {
 		t.looks.failed = nil
 		t.dirtyAll()
 	}
+	if s.asked {
+		t.tellNoPlace(len(s.places) == 0)
+		t.takePlaces(s)
+	}
 	if s.all {
 		t.looks.all, t.looks.shown = s.began.Mono+t.o.Describe, s.began.Wall
 		t.o.Meter.Described(now.Mono - s.began.Mono)
 		t.leaveToOthers(s.began.Mono)
 		t.compareNames()
-		t.tellNoPlace(len(s.places) == 0)
-		t.takePlaces(s)
 		t.findDrifts(now)
 		for name, node := range t.members {
 			if !node.calm { // what subnets have left may be what it waits for

@@ -46,6 +46,7 @@ type rounds struct {
 type looks struct {
 	under   bool
 	all     time.Duration // when the next describe of everything is due
+	early   bool          // the first of the term was begun: of those alone whose pods wait
 	shown   time.Time     // when the last that succeeded began
 	whole   misses        // of describes of everything
 	some    misses        // of describes of some nodes
