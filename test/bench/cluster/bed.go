@@ -106,15 +106,16 @@ func (b *bed) awaitNamespaces(ctx context.Context) error {
 	})
 }
 
-// buckets are EC2's, by what the account calls the requests.
-var buckets = map[string]sim.Bucket{
-	sim.ActAssign: perSecond(100, 5), sim.ActUnassign: perSecond(100, 5), sim.ActCreate: perSecond(100, 5), sim.ActDelete: perSecond(100, 5),
-	sim.ActModify: perSecond(100, 5), sim.ActAttach: perSecond(50, 5), sim.ActDetach: perSecond(50, 5),
-	sim.ActDescribe: perSecond(100, 20), sim.ActSubnets: perSecond(100, 20), sim.ActShape: perSecond(100, 20), sim.ActAlive: perSecond(100, 20),
-}
-
-func perSecond(burst, rate int) sim.Bucket {
-	return sim.Bucket{Burst: burst, Every: time.Second / time.Duration(rate)}
+// buckets returns EC2's, so many times as fast, by what the account calls the requests.
+func (s sizes) buckets() map[string]sim.Bucket {
+	perSecond := func(burst, rate int) sim.Bucket {
+		return sim.Bucket{Burst: burst * s.rates, Every: time.Second / time.Duration(rate*s.rates)}
+	}
+	return map[string]sim.Bucket{
+		sim.ActAssign: perSecond(100, 5), sim.ActUnassign: perSecond(100, 5), sim.ActCreate: perSecond(100, 5), sim.ActDelete: perSecond(100, 5),
+		sim.ActModify: perSecond(100, 5), sim.ActAttach: perSecond(50, 5), sim.ActDetach: perSecond(50, 5),
+		sim.ActDescribe: perSecond(100, 20), sim.ActSubnets: perSecond(100, 20), sim.ActShape: perSecond(100, 20), sim.ActAlive: perSecond(100, 20),
+	}
 }
 
 // latencies are how long calls take, as enipoolctl simulate has them; the ways of an ENI take time of their own.
@@ -124,7 +125,7 @@ var latencies = map[string]sim.Latency{"": {Base: 100 * time.Millisecond, Jitter
 // openAccount serves an account on a loopback address.
 func (b *bed) openAccount() error {
 	b.account = sim.NewAccount(sim.Options{VPC: sim.VPC{ID: "vpc", V4: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, Seed: 1, Reuse: sim.ReuseOldest,
-		Lag: 500 * time.Millisecond, CreateTime: time.Second, AttachTime: 2 * time.Second, DetachTime: 2 * time.Second, Latency: latencies, Buckets: buckets})
+		Lag: 500 * time.Millisecond, CreateTime: time.Second, AttachTime: 2 * time.Second, DetachTime: 2 * time.Second, Latency: latencies, Buckets: b.buckets()})
 	if err := b.account.AddSubnet(sim.Subnet{ID: subnet, V4: netip.MustParsePrefix("10.0.0.0/12")}); err != nil {
 		return err
 	}

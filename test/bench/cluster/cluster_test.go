@@ -20,7 +20,7 @@ func TestASmallClusterIsMeasured(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", dir, "../../../plugins/enipool-operator").CombinedOutput(); err != nil {
 		t.Fatalf("build the operator: %v\n%s", err, out)
 	}
-	s := sizes{nodes: 6, pods: 60, atOnce: 2, arrive: 500 * time.Millisecond, quiet: time.Second, settle: time.Second, phases: true, operator: filepath.Join(dir, "enipool-operator")}
+	s := sizes{nodes: 6, pods: 60, atOnce: 2, rates: 1, arrive: 500 * time.Millisecond, quiet: time.Second, settle: time.Second, phases: true, operator: filepath.Join(dir, "enipool-operator")}
 	out, said := filepath.Join(dir, "CLUSTER.md"), &strings.Builder{}
 	if err := runAll(t.Context(), s, "growth|rest|per-node", out, said); err != nil {
 		t.Fatalf("%v\n%s", err, said)
@@ -58,7 +58,7 @@ apiserver_response_sizes_sum{group="",resource="pods",verb="PUT"} 5e+03
 
 func TestTheBoundIsThatOfTheShare(t *testing.T) {
 	for nodes, want := range map[int]time.Duration{80: 600 * time.Millisecond, 1000: 230*time.Second + 600*time.Millisecond, 5000: 1230*time.Second + 600*time.Millisecond} {
-		if got := bound(nodes); got != want {
+		if got := (sizes{rates: 1}).bound(nodes); got != want {
 			t.Errorf("the bound of %d nodes is %s, want %s", nodes, got, want)
 		}
 	}

@@ -76,7 +76,7 @@ func (b *bed) growCluster(ctx context.Context, leader *operatorProcess) error {
 	arrived := time.Since(began)
 	r.progress("all have come after %s", arrived.Round(time.Second))
 	// What has come later than it was to has its addresses no sooner.
-	least := max(bound(r.nodes), r.arrive+latencies[sim.ActAssign].Base)
+	least := max(r.bound(r.nodes), r.arrive+latencies[sim.ActAssign].Base)
 	o, err := b.awaitPods(ctx, began, least)
 	if err != nil {
 		return err

@@ -33,6 +33,7 @@ func main() {
 	flag.DurationVar(&s.arrive, "arrive", 10*time.Minute, "over how long they come")
 	flag.IntVar(&s.atOnce, "at-once", 1000, "nodes that begin at once, with as many pods each")
 	flag.DurationVar(&s.quiet, "quiet", 6*time.Minute, "how long the cluster is watched when nothing happens")
+	flag.IntVar(&s.rates, "rates", 1, "how many times EC2's the account's rates are: with 20 a cluster grows in minutes, where rest and failover are of interest")
 	flag.DurationVar(&s.settle, "settle", 10*time.Second, "the operator's settle")
 	flag.BoolVar(&s.phases, "phases", true, "write the phase and the address of each pod that has one, as a kubelet does")
 	flag.StringVar(&s.operator, "operator", ".build/enipool-operator", "the operator's program")
@@ -52,6 +53,7 @@ func main() {
 // sizes say how much is measured.
 type sizes struct {
 	nodes, pods, atOnce   int
+	rates                 int
 	arrive, quiet, settle time.Duration
 	phases                bool
 	operator              string

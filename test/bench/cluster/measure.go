@@ -16,8 +16,8 @@ import (
 const writers = 16
 
 // bound is when the last of nodes that come at once has its addresses, at the soonest: each needs one call.
-func bound(nodes int) time.Duration {
-	b := buckets[sim.ActAssign]
+func (s sizes) bound(nodes int) time.Duration {
+	b := s.buckets()[sim.ActAssign]
 	burst, each := b.Burst*share/100, b.Every*100/share
 	return time.Duration(max(0, nodes-burst))*each + latencies[sim.ActAssign].Base
 }
@@ -51,11 +51,11 @@ func measureAtOnce(ctx context.Context, r *report) (err error) {
 		n.start()
 	}
 	r.progress("%d agents begin", r.atOnce)
-	o, err := b.awaitPods(ctx, began, bound(r.atOnce))
+	o, err := b.awaitPods(ctx, began, r.bound(r.atOnce))
 	if err != nil {
 		return err
 	}
-	least := bound(r.atOnce)
+	least := r.bound(r.atOnce)
 	r.add(fmt.Sprintf("%d nodes at once, their %d pods at once: until all pods have addresses", r.atOnce, r.atOnce*r.podsPerNode()),
 		seconds(o.last), fmt.Sprintf("%s x 1.1 = %s", seconds(least), seconds(least*11/10)), o.last <= least*11/10)
 	r.addShown("ratio to the bound", fmt.Sprintf("%.2f", o.last.Seconds()/least.Seconds()))

@@ -39,7 +39,7 @@ func (b *bed) startOperator() (*operatorProcess, error) {
 	// The account behind the socket tells no buckets: they are said here, less the share of others.
 	text := fmt.Sprintf("cloud: {endpoint: 'http://%s', cluster: bench, instance: i-operator, subnets: [%s]}\nsettle: %s\nkubeconfig: %s\nlisten: %s\nprofile: true\nbudget:\n",
 		b.address, subnet, b.settle, kubeconfig, at)
-	for action, bucket := range buckets {
+	for action, bucket := range b.buckets() {
 		text += fmt.Sprintf("  %s: {burst: %d, perSecond: %g}\n", action, bucket.Burst*share/100, float64(time.Second)/float64(bucket.Every)*share/100)
 	}
 	if err := errors.Join(os.WriteFile(kubeconfig, b.env.KubeConfig, 0o600), os.WriteFile(file, []byte(text), 0o600)); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/test/bench/table"
 )
 
@@ -126,7 +127,9 @@ func describeCounts(counts map[string]float64, in time.Duration) string {
 func (r *report) text() string {
 	var t strings.Builder
 	fmt.Fprintf(&t, "# The operator of a cluster, measured\n\nWritten by `make bench-cluster` (`go run ./test/bench/cluster`) on %s. %s\n\n", time.Now().Format(time.DateOnly), machine())
-	fmt.Fprintf(&t, note, r.nodes, share, r.podsPerNode(), map[bool]string{true: "with the phase and address of each that runs ", false: ""}[r.phases], r.settle)
+	b := r.buckets()[sim.ActAssign]
+	fmt.Fprintf(&t, note, r.nodes, share, r.podsPerNode(), map[bool]string{true: "with the phase and address of each that runs ", false: ""}[r.phases], r.settle,
+		r.rates, int64(b.Burst*share/100), int64(time.Second*share/100/b.Every))
 	rows := [][]string{{"what", "measured", "wanted", "reached"}}
 	for _, row := range r.rows {
 		rows = append(rows, []string{row.what, row.is, row.wanted, row.reached})
@@ -142,9 +145,9 @@ const note = `Real etcd and API server, the operator's own processes with an acc
 agents of the real code in one process: each watches its Node, its pods and its NodeNetwork by itself, and writes them by
 resourceVersion. Nodes and pods bound to them %[4]sare written through the API as a kubelet and a scheduler
 write them; kwok is not used. Left out of a node are its kernel and the file of its node cache, whose lines are in memory.
-The account has EC2's buckets by action, of which the operator takes %[2]d %%, describes that lag up to 0.5 s, and calls
+The account has EC2's buckets by action, times %[6]d, of which the operator takes %[2]d %%, describes that lag up to 0.5 s, and calls
 that take 0.1 s to 1 s; nodes are m5.24xlarge with %[3]d pods each, so that one call brings what a node needs. The bound
-is (nodes - %[2]d) / 4 a second and the latency of a call: no order of calls is faster. settle is %[5]s.
+is (nodes - %[7]d) / %[8]d a second and the latency of a call: no order of calls is faster. settle is %[5]s.
 All of it shares the machine's cores, and what else runs there.
 
 `
