@@ -86,7 +86,13 @@ func (t *term) turnClaims() time.Duration {
 		return due - now.Mono
 	}
 	c.changed, c.last, c.next = false, now.Mono, now.Mono+decideAgain
-	c.known.SetSubnets(t.topologySubnets())
+	subnets := t.topologySubnets()
+	c.known.SetSubnets(subnets)
+	for _, in := range subnets {
+		s := t.subnets[in.ID]
+		s.ofTopologies, s.topologiesSay = c.known.RangesIn(in)
+		s.text = fmt.Sprint(s.ofTopologies)
+	}
 	steps := c.known.Decide(now.Wall, !t.looks.shown.IsZero() && t.looks.shown.Sub(t.lead.Acquired) >= t.o.Lease.Settle)
 	if at := steps.Next; !at.IsZero() {
 		c.next = min(c.next, now.Mono+at.Sub(now.Wall))

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
-	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/placement"
 	"github.com/enipool/enipool/pkg/quota"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,23 +27,24 @@ type kept struct {
 	says     condition           // what the object says of them, the zero condition for nothing
 }
 
-// version is which object, with which spec.
+// version is which object, with which spec, and which ranges topologies name.
 type version struct {
 	uid        types.UID
 	generation int64
+	topologies string
 }
 
-func versionOf(s *crd.Subnet) version { return version{s.UID, s.Generation} }
+func (s *subnet) version() version { return version{s.object.UID, s.object.Generation, s.text} }
 
 // keptDue returns when what the object names is to be compared with what is reserved. Nobody asks the cloud where no range is named and none was.
 func (s *subnet) keptDue() (at time.Duration, is bool) {
 	switch {
 	case s.object == nil || s.object.DeletionTimestamp != nil || !s.isDescribed():
 		return 0, false
-	case s.kept.compared && s.kept.version == versionOf(s.object):
+	case s.kept.compared && s.kept.version == s.version():
 		return s.kept.at, s.kept.at > 0
 	}
-	return 0, s.kept.unnamed || len(s.object.Spec.Reserve) > 0 || s.saysKept()
+	return 0, s.kept.unnamed || len(s.object.Spec.Reserve)+len(s.ofTopologies) > 0 || s.saysKept()
 }
 
 // saysKept tells whether the object says something of reserved ranges, or is about to.
@@ -62,7 +62,7 @@ func (t *term) reserve(now time.Duration) time.Duration {
 	for _, id := range slices.Sorted(maps.Keys(t.subnets)) {
 		s := t.subnets[id]
 		switch at, is := s.keptDue(); {
-		case !is:
+		case !is || t.claiming != nil && !s.topologiesSay: // what they name would end
 		case at > now:
 			wait = min(wait, at-now)
 		default:
@@ -75,7 +75,7 @@ func (t *term) reserve(now time.Duration) time.Duration {
 
 // reserveIn begins to reserve what a subnet's object names.
 func (t *term) reserveIn(id string, s *subnet, now time.Duration) {
-	of := versionOf(s.object)
+	of := s.version()
 	want, err := wantedRanges(s)
 	if err == nil && !t.o.Region.Does().Keeps && len(want) > 0 {
 		err = errKeepsNone
@@ -100,7 +100,7 @@ func (t *term) reserveIn(id string, s *subnet, now time.Duration) {
 	})
 }
 
-// wantedRanges returns what a subnet's object names, or why that can't be reserved.
+// wantedRanges returns what a subnet's object and topologies name, or why that can't be reserved.
 func wantedRanges(s *subnet) ([]netip.Prefix, error) {
 	var list []netip.Prefix
 	for _, text := range s.object.Spec.Reserve {
@@ -110,7 +110,7 @@ func wantedRanges(s *subnet) ([]netip.Prefix, error) {
 		}
 		list = append(list, in)
 	}
-	list, err := placement.Ranges(list, s.place.V4Net, s.place.V6Net)
+	list, err := placement.Ranges(append(list, s.ofTopologies...), s.place.V4Net, s.place.V6Net)
 	if err != nil {
 		return nil, &badRange{err.Error()}
 	}

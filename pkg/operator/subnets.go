@@ -2,6 +2,7 @@ package operator
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -24,7 +25,15 @@ type subnet struct {
 	sums    *moved // of the moves that count, nil after a change
 	emptied
 	kept kept // ranges that are reserved in the cloud
+	named
 	toldSubnet
+}
+
+// named is what topologies say of a subnet.
+type named struct {
+	topologiesSay bool           // all were told of
+	ofTopologies  []netip.Prefix // are to be reserved in the cloud
+	text          string         // the same
 }
 
 // move is what a call takes of a subnet's addresses, or gives it back: below zero.

@@ -100,6 +100,23 @@ func (k *Known) Take(e Event) error {
 	return nil
 }
 
+// RangesIn returns the ranges of Sticky and Fixed topologies in a subnet that other pods have addresses of too: in the cloud they are to be
+// given by name alone. known is false as long as there may be topologies that nobody has told of.
+func (k *Known) RangesIn(in topology.Subnet) (list []netip.Prefix, known bool) {
+	for _, of := range k.topologies {
+		if of.Strategy == topology.Elastic || in.Exclusive {
+			continue
+		}
+		for _, from := range of.Sources {
+			if ranges, err := topology.Cover(from, in); from.Subnet == in.ID && err == nil { // else the topology says what is wrong
+				list = append(list, ranges...)
+			}
+		}
+	}
+	slices.SortFunc(list, netip.Prefix.Compare)
+	return slices.Compact(list), k.complete
+}
+
 // takeClaim takes in a claim. What the watch tells may be older than what a write has answered.
 func (k *Known) takeClaim(c *crd.AddressClaim, deleted bool) error {
 	at, err := netip.ParseAddr(c.Spec.Address)
