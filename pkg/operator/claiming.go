@@ -25,6 +25,7 @@ type claiming struct {
 	changed bool                     // something that is decided by
 	last    time.Duration            // when it was decided last
 	next    time.Duration            // when to decide again though nothing changed
+	countAt time.Duration            // when it is counted next
 	flying  map[string]bool          // requests under way, by what they are about
 	barred  map[string]barred
 	setsAt  time.Duration // when StatefulSets may be listed next
@@ -40,6 +41,8 @@ const (
 	// decideEvery is how often it is decided at most, however much changes, and decideAgain how often at least.
 	decideEvery = 200 * time.Millisecond
 	decideAgain = 5 * time.Second
+	// countEvery is how often it is counted how far topologies are used.
+	countEvery = 5 * time.Second
 	// setsEvery is how often StatefulSets are listed at most.
 	setsEvery = 30 * time.Second
 	// mostPods is of how many pods it is kept what they were told.
@@ -106,6 +109,13 @@ func (t *term) turnClaims() time.Duration {
 	}
 	c.orders = steps.Nodes
 	t.doSteps(steps)
+	if now.Mono >= c.countAt {
+		c.countAt = now.Mono + countEvery
+		counts := c.known.Counts()
+		t.mu.Lock()
+		t.counts = counts
+		t.mu.Unlock()
+	}
 	return c.next - now.Mono
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/operator"
 	"github.com/enipool/enipool/pkg/operator/claims"
+	"github.com/enipool/enipool/pkg/topology"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -68,6 +69,9 @@ func TestAPodOfAStatefulSetKeepsItsAddress(t *testing.T) {
 		t.Logf("on another one after %s", c.awaitPod(time.Minute, "db-0", "node-001"))
 		if again, _ := c.addressOf("db-0"); again != at || c.claim("db-0").Status.Moves != 1 {
 			t.Errorf("%s, and before %s: %+v", again, at, c.claim("db-0").Status)
+		}
+		if count, known := w.lead.CountOf("fixed"); !known || count != (topology.Count{Pods: 1, Claims: 1, Room: 7}) {
+			t.Errorf("counted: %+v", count)
 		}
 		c.stop("db-0")
 		c.wait(time.Hour)

@@ -18,6 +18,7 @@ import (
 	"github.com/enipool/enipool/pkg/operator/claims"
 	"github.com/enipool/enipool/pkg/order"
 	"github.com/enipool/enipool/pkg/quota"
+	"github.com/enipool/enipool/pkg/topology"
 )
 
 // Options are what an operator works with. Those up to Gate are needed.
@@ -55,6 +56,7 @@ type Operator struct {
 	turned time.Time       // when the loop turned last, zero while it does not run
 	oldest time.Time       // when the first of the calls under way has to have ended
 	ended  <-chan struct{} // closed with the term, nil while there is none
+	counts map[string]topology.Count
 
 	zones     zoneLabels
 	toldKinds map[string]bool // fields that the installed kinds lack, of which people were told. Only the loop of a term touches it
@@ -133,6 +135,14 @@ func (o *Operator) Run(ctx context.Context, lead Lead) error {
 		return err
 	}
 	return context.Cause(held) // it ended before whoever stops the operator knew
+}
+
+// CountOf returns how far a topology is used, false as long as that is not known.
+func (o *Operator) CountOf(topology string) (c topology.Count, known bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c, known = o.counts[topology]
+	return c, known
 }
 
 // nextEpoch returns the number of a term: above all that the lease and the objects show, and not below the time in seconds. A lease that was

@@ -198,7 +198,7 @@ func classifier(conf operatorconf.Config, objects *cluster.Topologies, o *operat
 	if objects == nil {
 		return nil
 	}
-	options := classify.Options{Objects: objects, Families: conf.Families, ZoneLabels: o.ZoneLabels, Tell: events.Tell, Log: log, Clock: operator.Wall{}}
+	options := classify.Options{Objects: objects, Families: conf.Families, ZoneLabels: o.ZoneLabels, CountOf: o.CountOf, Tell: events.Tell, Log: log, Clock: operator.Wall{}}
 	return func(ctx context.Context) { classify.Run(ctx, options) }
 }
 

@@ -38,6 +38,9 @@ func (d *decision) choose() {
 			}
 			if cluster == nil {
 				cluster = d.cluster()
+				for at, said := range d.refused {
+					cluster.Taken[at] = cluster.Taken[at] || d.now.Before(said.Add(topology.ConflictRetry))
+				}
 			}
 			d.chooseFor(p, n, f, cluster)
 		}
@@ -123,29 +126,24 @@ func asTopologyPod(p Pod) topology.Pod {
 }
 
 // cluster returns all that Choose goes by.
-func (d *decision) cluster() *topology.Cluster {
-	all := &topology.Cluster{Topologies: d.list(), Subnets: d.subnets, Families: d.families, Taken: map[netip.Addr]bool{}, Freed: d.freed}
-	for _, c := range d.claims {
+func (k *Known) cluster() *topology.Cluster {
+	all := &topology.Cluster{Topologies: k.list(), Subnets: k.subnets, Families: k.families, Taken: map[netip.Addr]bool{}, Freed: k.freed}
+	for _, c := range k.claims {
 		all.Claims.Put(c.Claim)
 	}
-	for at := range d.where {
+	for at := range k.where {
 		all.Taken[at] = true
 	}
-	for at := range d.elastic {
+	for at := range k.elastic {
 		all.Taken[at] = true
 	}
-	for at := range d.unread {
+	for at := range k.unread {
 		all.Taken[at] = true
 	}
-	for at := range d.creating {
+	for at := range k.creating {
 		all.Taken[at] = true
 	}
-	for at, said := range d.refused {
-		if d.now.Before(said.Add(topology.ConflictRetry)) {
-			all.Taken[at] = true
-		}
-	}
-	for _, n := range d.nodes {
+	for _, n := range k.nodes {
 		for _, e := range n.ENIs {
 			all.Blocks = append(all.Blocks, e.Blocks...)
 			for _, at := range e.Primaries {

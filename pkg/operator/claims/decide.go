@@ -305,6 +305,6 @@ func (d *decision) keep(node string, r order.Reserved) {
 }
 
 // list returns the topologies in order.
-func (d *decision) list() []topology.Topology {
-	return slices.SortedFunc(maps.Values(d.topologies), func(a, b topology.Topology) int { return cmp.Compare(a.Name, b.Name) })
+func (k *Known) list() []topology.Topology {
+	return slices.SortedFunc(maps.Values(k.topologies), func(a, b topology.Topology) int { return cmp.Compare(a.Name, b.Name) })
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/operator"
+	"github.com/enipool/enipool/pkg/topology"
 )
 
 // Options are what a flow works with.
@@ -21,6 +22,9 @@ type Options struct {
 
 	// ZoneLabels returns the values of the label of Nodes for a zone, false as long as they are not known.
 	ZoneLabels func(zone string) ([]string, bool)
+
+	// CountOf returns how far a topology is used, false as long as that is not known.
+	CountOf func(topology string) (topology.Count, bool)
 }
 
 const (

@@ -153,9 +153,13 @@ func (t *term) tellPod(p *pod, reason, message string) {
 	}
 }
 
+// countApart is how long after a write a topology is written again of which nothing but counts is new: pods come and go in bursts.
+const countApart = 10 * time.Second
+
 // told is what was last written of a topology.
 type told struct {
 	version string // of the object that it was written on
+	at      time.Time
 	until   time.Time
 	under   bool
 }
@@ -168,10 +172,10 @@ func (t *term) tellTopologies(now time.Time) {
 			continue
 		}
 		next, is := t.tellTopology(i, now)
-		if !is {
+		if counts := t.writeCount(next); !is && (!counts || now.Before(last.at.Add(countApart))) {
 			continue
 		}
-		t.told[object.Name] = told{object.ResourceVersion, now.Add(longestPause), true}
+		t.told[object.Name] = told{object.ResourceVersion, now, now.Add(longestPause), true}
 		t.under.Go(func() {
 			ctx, cancel := context.WithTimeout(t.ctx, limit)
 			defer cancel()

@@ -2,6 +2,7 @@ package classify
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"time"
 
@@ -40,6 +41,18 @@ func (k *known) tellTopology(i int, now time.Time) (*crd.PodSubnetTopology, bool
 	}
 	next.Status.Conditions = append(slices.DeleteFunc(next.Status.Conditions, func(c metav1.Condition) bool { return c.Type == Ready }), c)
 	return next, !same || was != c
+}
+
+// writeCount puts into a topology's next status how far it is used, and tells whether that is new.
+func (t *term) writeCount(next *crd.PodSubnetTopology) bool {
+	count, known := t.CountOf(next.Name)
+	if !known {
+		return false
+	}
+	s, before := &next.Status, next.Status
+	pods, kept, room := int32(count.Pods), int32(count.Claims), int32(count.Room)
+	s.Pods, s.Claims, s.Room = &pods, &kept, &room
+	return !reflect.DeepEqual([]*int32{s.Pods, s.Claims, s.Room}, []*int32{before.Pods, before.Claims, before.Room})
 }
 
 // conditionOf returns what a topology says of itself, the zero condition if nothing yet.

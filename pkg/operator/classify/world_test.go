@@ -22,6 +22,7 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/operator"
+	"github.com/enipool/enipool/pkg/topology"
 )
 
 // world is an API server, as much as a flow sees of it.
@@ -40,7 +41,8 @@ type world struct {
 	patches, reads, writes int
 	notices                []string
 	labels                 map[string][]string // of zones, nil: each has its own name
-	unknown                bool                // whether they are is not known
+	counts                 map[string]topology.Count
+	unknown                bool // whether they are is not known
 }
 
 func newWorld(t *testing.T) *world {
@@ -56,6 +58,12 @@ func (w *world) in(body func(f *term)) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				w.notices = append(w.notices, strings.TrimLeft(fmt.Sprint(n.Namespace, " ", n.Name, " ", n.Reason), " "))
+			},
+			CountOf: func(topology string) (topology.Count, bool) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				c, known := w.counts[topology]
+				return c, known
 			},
 			ZoneLabels: func(zone string) ([]string, bool) {
 				w.mu.Lock()
