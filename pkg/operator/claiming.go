@@ -139,7 +139,7 @@ func (t *term) doSteps(steps claims.Steps) {
 	for _, w := range steps.Writes {
 		next := known.Object(w.Addr).DeepCopy()
 		next.Status.Write(w.Status)
-		next.Status.Message = w.Message[:min(len(w.Message), mostWords)]
+		next.Status.Message = w.Message
 		t.request("claim "+next.Name, next.Name, func(ctx context.Context) (*crd.AddressClaim, error) { return objects.WriteClaim(ctx, next) }, nil)
 	}
 	for _, claim := range steps.Creates {

@@ -194,9 +194,13 @@ func (t *term) endExact(j *job, out outcome, now order.Moment) {
 	t.claiming.changed = true
 	if isOfAddresses(out.err) {
 		t.o.Log.Warn("the cloud does not give a node addresses of topologies; it is asked again in a while", "node", j.Node, "eni", j.ENI, "addresses", j.bring, "error", out.err)
+		why := ""
+		if !errors.Is(out.err, cloud.ErrTaken) {
+			why = Shorten(out.err.Error())
+		}
 		for _, a := range j.bring {
 			if !slices.Contains(out.addrs, a) {
-				t.claiming.known.NoteRefused(a, now.Wall)
+				t.claiming.known.NoteRefused(a, now.Wall, why)
 			}
 		}
 	}

@@ -33,7 +33,8 @@ type Facts struct {
 
 	Target  string    // the ENI of the pod's node that is to carry the address, "" if none can
 	OneCall bool      // the cloud can move it to Target in one call: in one subnet, and no range reserved there has it
-	Refused time.Time // when the cloud has last said that an unmanaged ENI has it
+	Refused time.Time // when the cloud has last refused it
+	Refusal string    // why, "" if an unmanaged ENI has it
 }
 
 // PodFacts are what is known of a pod. What it was before it was made again is not of it.
@@ -142,7 +143,7 @@ func statusWithPod(c Claim, f Facts, now time.Time) Status {
 	return s
 }
 
-// isContested tells whether an unmanaged ENI counts as the one that has the address.
+// isContested tells whether the cloud has refused the address a moment ago: mostly an unmanaged ENI has it.
 func isContested(f Facts, now time.Time) bool {
 	return !f.Refused.IsZero() && now.Before(f.Refused.Add(ConflictRetry))
 }
@@ -164,8 +165,11 @@ func chooseAction(claim Claim, facts Facts, now time.Time) (Action, Wait) {
 	open := Wait{Cause: Moving, Message: fmt.Sprintf("the cloud has yet to say which ENI has %s", claim.Addr)}
 	switch claim.Phase {
 	case Contested:
-		return Nothing, Wait{Cause: Conflict, Until: facts.Refused.Add(ConflictRetry),
-			Message: fmt.Sprintf("an unmanaged ENI has %s: free it there, or delete the claim", claim.Addr)}
+		w := Wait{Cause: Conflict, Until: facts.Refused.Add(ConflictRetry), Message: fmt.Sprintf("an unmanaged ENI has %s: free it there, or delete the claim", claim.Addr)}
+		if facts.Refusal != "" {
+			w.Message = fmt.Sprintf("the cloud does not give %s to %s: %s; mend that, or delete the claim", claim.Addr, facts.Pod.Node, facts.Refusal)
+		}
+		return Nothing, w
 	case Releasing:
 		switch {
 		case !facts.Deleted:

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -32,6 +33,18 @@ var (
 	moving = Status{Phase: OnItsWay, PodUID: "2", Node: "a", ENI: "eni-a", To: "b"}
 	free   = Status{Phase: Free, Node: "a", ENI: "eni-a", FreeSince: noon.Add(-59 * time.Minute)}
 )
+
+// People are told what the cloud has said.
+func TestWhatTheCloudRefusesIsTold(t *testing.T) {
+	c := fixed(Status{Phase: Contested, PodUID: "2"})
+	facts := Facts{Pod: podOn("b", "2"), At: nowhere, Refused: noon}
+	for why, want := range map[string]string{"": "an unmanaged ENI has", "not in the subnet of the ENI": "does not give 10.0.0.7 to b: not in the subnet of the ENI"} {
+		facts.Refusal = why
+		if step := Next(c, facts, noon); step.Wait.Cause != Conflict || !strings.Contains(step.Wait.Message, want) {
+			t.Errorf("%q is told as %+v", why, step.Wait)
+		}
+	}
+}
 
 func TestWhatBecomesOfAClaim(t *testing.T) {
 	ended := podOn("a", "1")

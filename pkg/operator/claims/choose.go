@@ -38,8 +38,10 @@ func (d *decision) choose() {
 			}
 			if cluster == nil {
 				cluster = d.cluster()
-				for at, said := range d.refused {
-					cluster.Taken[at] = cluster.Taken[at] || d.now.Before(said.Add(topology.ConflictRetry))
+				for at, r := range d.refused {
+					if d.now.Before(r.at.Add(topology.ConflictRetry)) {
+						cluster.Taken[at] = true
+					}
 				}
 			}
 			d.chooseFor(p, n, f, cluster)

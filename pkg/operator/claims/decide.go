@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -113,10 +114,13 @@ func (d *decision) attachment(at netip.Addr, target string) (a topology.Attachme
 	return a
 }
 
+// mostMessage is how many bytes of a message the schema takes.
+const mostMessage = 256
+
 // stepClaim decides about one claim.
 func (d *decision) stepClaim(c held) {
 	of := Name{c.Namespace, c.Pod}
-	f := topology.Facts{Deleted: c.object.DeletionTimestamp != nil, Pod: d.podFacts(of), StatefulSet: d.setFacts(c.Claim), Refused: d.refused[c.Addr]}
+	f := topology.Facts{Deleted: c.object.DeletionTimestamp != nil, Pod: d.podFacts(of), StatefulSet: d.setFacts(c.Claim), Refused: d.refused[c.Addr].at, Refusal: d.refused[c.Addr].why}
 	f.At = d.attachment(c.Addr, f.Pod.Node)
 	d.forgetAttached(c.Addr, f.At)
 	if n, is := d.nodes[f.Pod.Node]; is && c.Phase == topology.OnItsWay && f.At.Known && f.At.Node != n.Name {
@@ -135,6 +139,9 @@ func (d *decision) stepClaim(c held) {
 	}
 	d.wakeAt(step.Wait.Until)
 	message := step.Wait.Message
+	if len(message) > mostMessage { // else it would differ from what is written for ever
+		message = strings.ToValidUTF8(message[:mostMessage], "")
+	}
 	if f.Pod.Presence == topology.Unknown || !f.At.Known {
 		message = c.object.Status.Message // nothing new is known
 	}

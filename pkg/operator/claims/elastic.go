@@ -50,11 +50,11 @@ func (d *decision) bringElastic(e kept) {
 	n, p := d.nodes[e.node], d.pods[Name{e.Namespace, e.Pod}]
 	a := d.attachment(e.Addr, e.node)
 	d.forgetAttached(e.Addr, a)
-	switch said, refused := d.refused[e.Addr]; {
+	switch last, refused := d.refused[e.Addr]; {
 	case a.ENI != "" && a.Node == e.node || !a.Known:
 		d.keep(e.node, e.Reserved)
 		return
-	case a.ENI != "" || refused && d.now.Before(said.Add(topology.ConflictRetry)):
+	case a.ENI != "" || refused && d.now.Before(last.at.Add(topology.ConflictRetry)):
 		delete(d.elastic, e.Addr) // somebody else has it: another one is chosen
 		d.of(e.node)
 		return

@@ -38,7 +38,7 @@ type memory struct {
 	elastic  map[netip.Addr]kept
 	freed    map[netip.Addr]time.Time // when pods had ended that had an address
 	asked    map[netip.Addr]time.Time // since when a node's status says that an address goes
-	refused  map[netip.Addr]time.Time // when the cloud has last said that somebody else has it
+	refused  map[netip.Addr]refusal   // of the cloud, the last
 	wanted   map[netip.Addr]time.Time // since when an address is to be taken without the agent's word
 	read     map[Name]time.Time       // when the last read of a pod began that has ended
 	creating map[netip.Addr]topology.Claim
@@ -68,7 +68,7 @@ type sets struct {
 func New(families []eni.Family, settle time.Duration) *Known {
 	return &Known{families: families, settle: settle, pods: map[Name]Pod{}, claims: map[netip.Addr]held{}, unread: map[netip.Addr]bool{}, ended: map[types.UID]bool{},
 		topologies: map[string]topology.Topology{}, nodes: map[string]Node{}, where: map[netip.Addr][]string{},
-		memory: memory{elastic: map[netip.Addr]kept{}, freed: map[netip.Addr]time.Time{}, asked: map[netip.Addr]time.Time{}, refused: map[netip.Addr]time.Time{},
+		memory: memory{elastic: map[netip.Addr]kept{}, freed: map[netip.Addr]time.Time{}, asked: map[netip.Addr]time.Time{}, refused: map[netip.Addr]refusal{},
 			wanted: map[netip.Addr]time.Time{}, read: map[Name]time.Time{}, creating: map[netip.Addr]topology.Claim{}, sets: sets{lacks: map[Name]time.Time{}}}}
 }
 
@@ -208,8 +208,16 @@ func (k *Known) DropNode(name string) {
 	delete(k.nodes, name)
 }
 
-// NoteRefused takes in that the cloud says that an ENI which nobody here manages has an address.
-func (k *Known) NoteRefused(at netip.Addr, now time.Time) { k.refused[at] = now }
+// refusal is when the cloud has not given an address to a node, and why not; "" for one that an unmanaged ENI has.
+type refusal struct {
+	at  time.Time
+	why string
+}
+
+// NoteRefused takes in that the cloud does not give an address to a node, and why: "" if an ENI has it that nobody here manages.
+func (k *Known) NoteRefused(at netip.Addr, now time.Time, why string) {
+	k.refused[at] = refusal{now, why}
+}
 
 // NoteCreating takes in that the object of a claim is being made, or that this has ended.
 func (k *Known) NoteCreating(c topology.Claim, under bool) {
