@@ -34,7 +34,7 @@ func TestTheDigestKnowsAllThatTheAgentWritesDown(t *testing.T) {
 			"Health",       // changes nothing in the cloud
 			"earlierNotes", // say what Notes do
 
-			"Operated", "Calls", "Revision", // of nodes in a cluster with an operator
+			"Operated", "Calls", "Revision", "Epoch", // of nodes in a cluster with an operator
 
 			"Seen", // is not written where describes come as often as here
 		}},
@@ -90,7 +90,7 @@ func TestTheDigestLeavesOutNothingElse(t *testing.T) {
 		agent.reading.cacheErr agent.reading.cached agent.reading.lines agent.view.known
 		cloud.Interface.Created cloud.Interface.MAC driver.Interface.Created driver.Interface.MAC driver.Mark.Asked
 		engine.Node.known engine.Node.o engine.Node.quarantined engine.Node.said engine.intent.asked
-		eni.Key.Container eni.Owner.Netns eni.Owner.Pod scale.Decision.Reason`)
+		eni.Key.Container eni.Owner.Netns eni.Owner.Pod eni.Reservation.Pod scale.Decision.Reason`)
 	if !slices.Equal(out, want) {
 		t.Errorf("left out by their names are\n%s", strings.Join(out, "\n"))
 	}
