@@ -23,7 +23,7 @@ type Options struct {
 	// ZoneLabels returns the values of the label of Nodes for a zone, false as long as they are not known.
 	ZoneLabels func(zone string) ([]string, bool)
 
-	// CountOf returns how far a topology is used, false as long as that is not known.
+	// CountOf returns how far a topology is used, false as long as that is not known. nil: nobody counts.
 	CountOf func(topology string) (topology.Count, bool)
 }
 

@@ -45,6 +45,9 @@ func (k *known) tellTopology(i int, now time.Time) (*crd.PodSubnetTopology, bool
 
 // writeCount puts into a topology's next status how far it is used, and tells whether that is new.
 func (t *term) writeCount(next *crd.PodSubnetTopology) bool {
+	if t.CountOf == nil {
+		return false
+	}
 	count, known := t.CountOf(next.Name)
 	if !known {
 		return false
