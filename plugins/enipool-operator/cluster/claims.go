@@ -7,8 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/enipool/enipool/pkg/kube/crd"
@@ -31,50 +29,12 @@ func (o Claims) WatchClaims(ctx context.Context, tell func(claims.Event)) {
 
 // watchBoth watches claims and topologies until ctx ends, or returns why it can't begin.
 func (o Claims) watchBoth(ctx context.Context, tell func(claims.Event)) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	failed := func(ctx context.Context, r *toolscache.Reflector, err error) {
-		toolscache.DefaultWatchErrorHandler(ctx, r, ofTopologies.explain(err))
-	}
-	watched, err := cache.New(o.config, cache.Options{Scheme: o.client.Scheme(), DefaultTransform: cache.TransformStripManagedFields(), DefaultWatchErrorHandler: failed})
-	if err != nil {
-		return err
-	}
-	on := toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { tellClaim(tell, o, false) },
-		UpdateFunc: func(_, o any) { tellClaim(tell, o, false) },
-		DeleteFunc: func(o any) { tellClaim(tell, o, true) },
-	}
-	var all []toolscache.InformerSynced
-	for _, kind := range []client.Object{&crd.AddressClaim{}, &crd.PodSubnetTopology{}} {
-		informer, err := watched.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
-		if err != nil {
-			return err
-		}
-		begun, err := informer.AddEventHandler(on)
-		if err != nil {
-			return err
-		}
-		all = append(all, begun.HasSynced)
-	}
-	told := make(chan struct{})
-	go func() {
-		defer close(told)
-		if toolscache.WaitForCacheSync(ctx.Done(), all...) {
-			tell(claims.Event{Complete: true})
-		}
-	}()
-	err = watched.Start(ctx)
-	stop()
-	<-told
-	return err
+	kinds := []client.Object{&crd.AddressClaim{}, &crd.PodSubnetTopology{}}
+	return o.watchObjects(ctx, kinds, func(of any, deleted bool) { tellClaim(tell, of, deleted) }, func() { tell(claims.Event{Complete: true}) })
 }
 
 // tellClaim tells of a change as the informer has it.
 func tellClaim(tell func(claims.Event), of any, deleted bool) {
-	if last, is := of.(toolscache.DeletedFinalStateUnknown); is {
-		of = last.Obj
-	}
 	switch of := of.(type) {
 	case *crd.AddressClaim:
 		tell(claims.Event{Claim: of, Deleted: deleted})

@@ -30,7 +30,10 @@ func (o *Topologies) watchPods(ctx context.Context, tell func(classify.Event)) e
 	tell(classify.Event{Listed: &gated})
 	for ctx.Err() == nil {
 		began := time.Now()
-		version, err = o.followPods(ctx, version, tell)
+		version, err = followPods(ctx, o.client, withoutNode, version, func(p *corev1.Pod, deleted bool) {
+			gated, has := classify.PodOf(p)
+			tell(classify.Event{Pod: &gated, Deleted: deleted || !has})
+		})
 		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 			return nil // what was missed a list tells
 		}
@@ -64,10 +67,10 @@ func (o *Topologies) listGated(ctx context.Context) (gated []classify.Pod, versi
 	}
 }
 
-// followPods tells of changes from a version on until the watch ends, and returns from where on to watch next.
-func (o *Topologies) followPods(ctx context.Context, version string, tell func(classify.Event)) (string, error) {
+// followPods tells of changes of the pods that are selected from a version on until the watch ends, and returns from where on to watch next.
+func followPods(ctx context.Context, c client.WithWatch, selected client.ListOption, version string, tell func(p *corev1.Pod, deleted bool)) (string, error) {
 	lasts := int64(longestWatch / time.Second)
-	w, err := o.client.Watch(ctx, &corev1.PodList{}, withoutNode,
+	w, err := c.Watch(ctx, &corev1.PodList{}, selected,
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &lasts}})
 	if err != nil {
 		return version, err
@@ -83,8 +86,7 @@ func (o *Topologies) followPods(ctx context.Context, version string, tell func(c
 		}
 		version = p.ResourceVersion
 		if e.Type != watch.Bookmark { // which only says how far the watch has come
-			gated, has := classify.PodOf(p)
-			tell(classify.Event{Pod: &gated, Deleted: !has || e.Type == watch.Deleted})
+			tell(p, e.Type == watch.Deleted)
 		}
 	}
 	return version, nil

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/enipool/enipool/pkg/operator/claims"
@@ -33,7 +32,10 @@ func (o Claims) watchOwned(ctx context.Context, tell func(claims.Event)) error {
 	for ctx.Err() == nil {
 		began := time.Now()
 		var err error
-		version, err = o.followOwned(ctx, version, tell)
+		version, err = followPods(ctx, o.client, hasTopology, version, func(p *corev1.Pod, deleted bool) {
+			owned := podOf(p)
+			tell(claims.Event{Pod: &owned, Deleted: deleted})
+		})
 		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 			return nil // what was missed a list tells
 		}
@@ -63,32 +65,6 @@ func (o Claims) listOwned(ctx context.Context) (all []claims.Pod, version string
 			return all, list.ResourceVersion, nil
 		}
 	}
-}
-
-// followOwned tells of changes from a version on until the watch ends, and returns from where on to watch next.
-func (o Claims) followOwned(ctx context.Context, version string, tell func(claims.Event)) (string, error) {
-	lasts := int64(longestWatch / time.Second)
-	w, err := o.client.Watch(ctx, &corev1.PodList{}, hasTopology,
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &lasts}})
-	if err != nil {
-		return version, err
-	}
-	defer w.Stop()
-	for e := range w.ResultChan() {
-		p, is := e.Object.(*corev1.Pod)
-		if e.Type == watch.Error {
-			return version, apierrors.FromObject(e.Object)
-		}
-		if !is {
-			continue
-		}
-		version = p.ResourceVersion
-		if e.Type != watch.Bookmark { // which only says how far the watch has come
-			owned := podOf(p)
-			tell(claims.Event{Pod: &owned, Deleted: e.Type == watch.Deleted})
-		}
-	}
-	return version, nil
 }
 
 // ReadPod implements operator.ClaimObjects. A list of one needs no right besides those of the watch.

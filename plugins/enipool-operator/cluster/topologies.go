@@ -72,6 +72,13 @@ func (o *Topologies) Watch(ctx context.Context, tell func(classify.Event)) {
 
 // watchKinds watches all but pods until ctx ends, or returns why it can't begin.
 func (o *Topologies) watchKinds(ctx context.Context, tell func(classify.Event)) error {
+	kinds := []client.Object{&corev1.Namespace{}, &crd.Subnet{}, &crd.AddressClaim{}, &crd.PodSubnetTopology{}}
+	return o.watchObjects(ctx, kinds, func(of any, deleted bool) { tellKind(tell, of, deleted) }, func() { tell(classify.Event{Complete: true}) })
+}
+
+// watchObjects tells of objects of these kinds, and once of that all that there were at first have been told of, until ctx ends, or returns why it
+// can't begin.
+func (o *Topologies) watchObjects(ctx context.Context, kinds []client.Object, tell func(of any, deleted bool), complete func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	failed := func(ctx context.Context, r *toolscache.Reflector, err error) {
@@ -83,12 +90,17 @@ func (o *Topologies) watchKinds(ctx context.Context, tell func(classify.Event)) 
 		return err
 	}
 	on := toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { tellKind(tell, o, false) },
-		UpdateFunc: func(_, o any) { tellKind(tell, o, false) },
-		DeleteFunc: func(o any) { tellKind(tell, o, true) },
+		AddFunc:    func(of any) { tell(of, false) },
+		UpdateFunc: func(_, of any) { tell(of, false) },
+		DeleteFunc: func(of any) {
+			if last, is := of.(toolscache.DeletedFinalStateUnknown); is {
+				of = last.Obj
+			}
+			tell(of, true)
+		},
 	}
 	var all []toolscache.InformerSynced
-	for _, kind := range []client.Object{&corev1.Namespace{}, &crd.Subnet{}, &crd.AddressClaim{}, &crd.PodSubnetTopology{}} {
+	for _, kind := range kinds {
 		informer, err := watched.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return err
@@ -103,7 +115,7 @@ func (o *Topologies) watchKinds(ctx context.Context, tell func(classify.Event)) 
 	go func() { // each handler has been told of all that its informer had at first
 		defer close(told)
 		if toolscache.WaitForCacheSync(ctx.Done(), all...) {
-			tell(classify.Event{Complete: true})
+			complete()
 		}
 	}()
 	err = watched.Start(ctx)
@@ -114,9 +126,6 @@ func (o *Topologies) watchKinds(ctx context.Context, tell func(classify.Event)) 
 
 // tellKind tells of a change as the informer has it.
 func tellKind(tell func(classify.Event), of any, deleted bool) {
-	if last, is := of.(toolscache.DeletedFinalStateUnknown); is {
-		of = last.Obj
-	}
 	switch of := of.(type) {
 	case *corev1.Namespace:
 		tell(classify.Event{Namespace: &classify.Namespace{Name: of.Name, Labels: of.Labels}, Deleted: deleted})
