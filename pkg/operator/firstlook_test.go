@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -41,6 +42,33 @@ func TestANewLeaderServesWhoWaitsBeforeAllAreDescribed(t *testing.T) {
 		w.leadWith(ctx, nil)
 		if took := w.until(time.Minute, func() bool { return len(a.used()) == 30 }); took > lease.Settle+3*time.Second {
 			t.Errorf("the pods have waited %s for the next leader", took)
+		}
+	})
+}
+
+// So does it a node that has come while nobody led, whose agent asks for addresses once its instance is described.
+func TestANewLeaderServesANewNodeBeforeAllAreDescribed(t *testing.T) {
+	play(t, setup{nodes: 4, perScan: 200}, func(ctx context.Context, w *world) {
+		c := &crowd{}
+		w.wrap = func(d driver.Driver) driver.Driver { c.Driver = d; return c }
+		w.leadWith(ctx, nil)
+		old, late := w.agents[:3], w.agents[3]
+		w.beginWith(ctx, old...)
+		for _, a := range old {
+			a.set(5)
+		}
+		w.until(5*time.Minute, func() bool {
+			return !slices.ContainsFunc(old, func(a *agent) bool { return len(a.used()) < 5 })
+		})
+		w.lead.kill()
+		c.many.Store(true)
+		time.Sleep(lease.Duration)
+		w.beginWith(ctx, late)
+		w.leadWith(ctx, nil)
+		took := w.until(time.Minute, func() bool { n := w.store.node(late.name); return n != nil && n.Status.DescribedAt != nil })
+		late.set(5)
+		if took += w.until(time.Minute, func() bool { return len(late.used()) == 5 }); took > lease.Settle+6*time.Second {
+			t.Errorf("the pods of the new node have waited %s for the next leader", took)
 		}
 	})
 }

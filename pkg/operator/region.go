@@ -12,6 +12,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/cloud"
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/order"
 )
 
@@ -72,21 +73,30 @@ func (t *term) describeMembers(now time.Duration) time.Duration {
 // mostEarly is how many nodes a term's first describe has.
 const mostEarly = 100
 
-// firstLook returns the nodes whose pods wait, the longest first, once in a term and before everything is described: with thousands of nodes that
-// takes as long as the pods have waited.
-func (t *term) firstLook() (names []string) {
+// firstLook returns the nodes that are described once in a term before everything is: with thousands of nodes that takes as long as their pods
+// have waited. Those whose pods wait come first, the longest of them at the beginning; then those that have no ENI yet, whose agents can't tell
+// what they need before a describe has shown their instance.
+func (t *term) firstLook() []string {
 	if t.looks.early || !t.looks.shown.IsZero() {
 		return nil
 	}
 	t.looks.early = true
-	for name, node := range t.starving {
-		if node.shown == nil {
-			names = append(names, name)
+	waiting, bare := []string{}, []string{}
+	for name, node := range t.members {
+		if node.shown != nil || node.network == nil {
+			continue
+		}
+		if t.starving[name] != nil {
+			waiting = append(waiting, name)
+		} else if node.network.Spec.Mode == crd.Operator && len(node.network.Status.ENIs) == 0 {
+			bare = append(bare, name)
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int {
+	slices.SortFunc(waiting, func(a, b string) int {
 		return cmp.Or(cmp.Compare(t.starving[a].waits.mono, t.starving[b].waits.mono), cmp.Compare(a, b))
 	})
+	slices.Sort(bare)
+	names := append(waiting, bare...)
 	return names[:min(len(names), mostEarly)]
 }
 

@@ -32,9 +32,9 @@ func (w *world) step() {
 	case d < 72:
 		w.restartAgent(w.anyNode())
 	default:
-		name := mishaps[w.rng.IntN(len(mishaps))]
-		w.note("mishap: %s", name.name)
-		name.begin(w)
+		m := w.mishap()
+		w.note("mishap: %s", m.name)
+		m.begin(w)
 	}
 	for _, n := range w.nodes {
 		if n.isDead() {
@@ -67,6 +67,15 @@ func (w *world) restartAgent(n *node) {
 type mishap struct {
 	name  string
 	begin func(w *world)
+}
+
+// mishap returns one of those that this world has.
+func (w *world) mishap() mishap {
+	if len(w.mishaps) == 0 {
+		return mishaps[w.rng.IntN(len(mishaps))]
+	}
+	name := w.mishaps[w.rng.IntN(len(w.mishaps))]
+	return mishaps[slices.IndexFunc(mishaps, func(m mishap) bool { return m.name == name })]
 }
 
 // putBack puts the store back from a backup.

@@ -11,7 +11,10 @@ func TestARuleThatIsSwitchedOffIsFound(t *testing.T) {
 	for name, off := range map[string]func(*world){
 		// What an agent says of the leader that it has read stops most of that, too.
 		"writes carry the version that they were decided from":       func(w *world) { w.store.blind, w.store.older = true, true },
-		"what may still take effect keeps its address in quarantine": func(w *world) { w.lease.Fence = timeout + w.lease.Settle },
+		"what may still take effect keeps its address in quarantine": func(w *world) {
+			w.lease.Fence = timeout + w.lease.Settle
+			w.mishaps = []string{"answers are lost, and effects late", "the leader is stopped for a minute in the middle of a release"}
+		},
 		"what an agent has seen outlasts a boot":                     func(w *world) { w.diskless = true },
 	} {
 		t.Run(name, func(t *testing.T) {

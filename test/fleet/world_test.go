@@ -42,9 +42,10 @@ type world struct {
 	lease    order.Lease
 	slots    [2]*slot
 	nodes    []*node
-	made     int  // nodes so far
-	hasty    bool // it ends with its last step: only what must never be counts
-	diskless bool // nothing that agents keep outlasts a boot: a rule is switched off
+	made     int      // nodes so far
+	hasty    bool     // it ends with its last step: only what must never be counts
+	mishaps  []string // what goes wrong, by name; all if there is none
+	diskless bool     // nothing that agents keep outlasts a boot: a rule is switched off
 	life     sync.WaitGroup
 	backups  []backup
 	chances  map[string][]sim.Chance // what goes wrong with the cloud, by mishap
