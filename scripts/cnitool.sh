@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# cnitool on a node's pool: cnitool.sh VERB CACHE POD. VERB is add, check, del or
-# status; POD is the name of a network namespace, made by add if it is missing and
-# removed by del.
+# cnitool on a node's pool: cnitool.sh VERB [CACHE] POD. VERB is add, check, del or
+# status; CACHE is the node cache, which the environment's ENIPOOL_CACHE may name;
+# POD is the name of a network namespace, made by add if it is missing and removed by
+# del.
 set -euo pipefail
 
 # The network's name is not that of the kubelet's pods: libcni keeps attachments by it.
 network=enipool-by-hand
 
+[ "$#" != 2 ] || [ -z "${ENIPOOL_CACHE-}" ] || set -- "$1" "$ENIPOOL_CACHE" "$2"
 case "$#:${1-}" in
 3:add | 3:check | 3:del | 3:status) ;;
 *:gc)
@@ -15,7 +17,7 @@ case "$#:${1-}" in
 	exit 2
 	;;
 *)
-	echo "usage: $0 add|check|del|status CACHE POD" >&2
+	echo "usage: $0 add|check|del|status CACHE POD; with ENIPOOL_CACHE in the environment CACHE may be left out" >&2
 	exit 2
 	;;
 esac

@@ -47,6 +47,26 @@ func (ns Namespace) Create() (err error) {
 	return nil
 }
 
+// ShareDir makes of the folder of namespaces what the first `ip netns add` makes of it: a mount of its own, which would hide those that are
+// there already.
+func ShareDir() error {
+	if err := os.MkdirAll(Dir, 0o755); err != nil {
+		return err
+	}
+	share := func() error { return unix.Mount("", Dir, "none", unix.MS_SHARED|unix.MS_REC, "") }
+	err := share()
+	if errors.Is(err, unix.EINVAL) { // it is no mount yet
+		err = unix.Mount(Dir, Dir, "none", unix.MS_BIND|unix.MS_REC, "")
+		if err == nil {
+			err = share()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("mount %s: %w", Dir, Hint(err))
+	}
+	return nil
+}
+
 // mountNew moves the thread to a new namespace, sets its loopback up and gives it its name.
 func (ns Namespace) mountNew() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/enipool/enipool/plugins/enipoolctl/plan"
 	"github.com/enipool/enipool/plugins/enipoolctl/pool"
 	"github.com/enipool/enipool/plugins/enipoolctl/simulate"
+	"github.com/enipool/enipool/plugins/enipoolctl/vpc"
 	"github.com/spf13/cobra"
 )
 
@@ -39,6 +40,6 @@ func rootCommand() *cobra.Command {
 		Version: release,
 	}
 	root.AddCommand(pool.Command(), pool.ScaleCommand(), plan.Command(), simulate.Command(release), simulate.TuneCommand(release),
-		cloud.Command(), cluster.Command(), migrate.Command(), cce.Command(), demo.Command())
+		cloud.Command(), cluster.Command(), migrate.Command(), cce.Command(), demo.Command(), vpc.Command())
 	return root
 }

@@ -25,16 +25,17 @@ func TestMain(m *testing.M) {
 // Each script is a session of a person at a node, a namespace of its own name.
 func TestScripts(t *testing.T) {
 	nettest.Need(t)
-	plugin := filepath.Join(t.TempDir(), "enipool")
-	if out, err := exec.Command("go", "build", "-o", plugin, "../enipool").CombinedOutput(); err != nil {
-		t.Fatalf("build the plugin: %v\n%s", err, out)
+	programs := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", programs+"/", "../enipool", "../enipool-agent").CombinedOutput(); err != nil {
+		t.Fatalf("build plugin and agent: %v\n%s", err, out)
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"keep": keep},
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("PLUGIN", plugin)
+			e.Setenv("PLUGIN", filepath.Join(programs, "enipool"))
+			e.Setenv("AGENT", filepath.Join(programs, "enipool-agent"))
 			e.Setenv("PATH", e.Getenv("PATH")+":/usr/sbin:/sbin")
 			return nil
 		},

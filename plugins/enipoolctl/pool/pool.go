@@ -3,6 +3,7 @@
 package pool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +35,7 @@ network namespace they run in and on the node cache that the plugin reads; they
 need root.`,
 	}
 	cache := &nodecache.Cache{}
-	pool.PersistentFlags().StringVar(&cache.Path, "cache", nodecache.DefaultPath, "the node cache")
+	pool.PersistentFlags().StringVar(&cache.Path, "cache", cmp.Or(os.Getenv("ENIPOOL_CACHE"), nodecache.DefaultPath), "the node cache; the environment's ENIPOOL_CACHE is the default where it is set")
 	return cli.Group(pool, loadCommand(cache), showCommand(cache), checkCommand(cache), reclaimCommand(cache), sizeCommand("size"))
 }
 
