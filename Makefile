@@ -27,7 +27,7 @@ ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools previous kube test-kube e2e-kube bench-kube e2e-cri bench-cri test-cloud image demo test race soak explore lint fuzz keys bench bench-cluster clean
+.PHONY: help build tools previous kube test-kube e2e-kube kube-up kube-down bench-kube e2e-cri bench-cri test-cloud image demo test race soak explore lint fuzz keys bench bench-cluster clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,13 @@ test-kube: build tools kube ## tests with a real Kubernetes, which make test lea
 e2e-kube: build tools kube ## enipool installed on a real Kubernetes on a simulated VPC, as root: minutes
 	@scripts/deps.sh test root
 	ENIPOOL_KUBE=1 ENIPOOL_E2E=1 go test -vet=off -count=1 -timeout 30m -v ./test/cluster
+
+kube-up: build tools kube ## two nodes of a real Kubernetes with enipool on a simulated VPC, kept up to look around in, as root; minutes the first time
+	@scripts/deps.sh test root
+	@scripts/kube-up.sh up $(BUILD)/up
+
+kube-down: ## end and remove what kube-up keeps up
+	@scripts/kube-up.sh down $(BUILD)/up
 
 bench-kube: build tools kube ## pods bound at once on a real Kubernetes, with the watch and without it, six times each in turn
 	@scripts/deps.sh test root
