@@ -186,9 +186,7 @@ func (t *term) write(node *member, next decision) {
 // wrote takes in how a write has ended.
 func (t *term) wrote(node *member, next decision, done int, written, newest *crd.NodeNetwork, err error) {
 	node.writing = false
-	if parked := t.unpark(); parked != "" {
-		t.dirty[parked] = true
-	}
+	t.writes--
 	now := t.now()
 	t.dirty[next.network.Name] = true
 	switch {
