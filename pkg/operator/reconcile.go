@@ -70,7 +70,7 @@ func (t *term) reconcile(name string) {
 			node.due = node.wrote + apart
 			return
 		}
-		if !t.park(name, next.urgent) {
+		if !t.park(name, next.awaited) {
 			t.write(node, next)
 		}
 		return
