@@ -63,7 +63,8 @@ type decision struct {
 	term    *order.Term
 	before  crd.NodeNetworkStatus // that was there
 	changed bool                  // it says something else than the status that is there
-	urgent  bool                  // pods wait for it
+	urgent  bool                  // the node's pods wait for it
+	awaited bool                  // pods wait for it, wherever they are
 }
 
 // errLater: another operator leads.
@@ -105,8 +106,17 @@ func (in input) decide() (decision, error) {
 	next.Status.Write(view.Status)
 	in.tell(next, view)
 	d := decision{network: next, view: view, term: in.term, before: in.network.Status, urgent: view.Spec.Waiting > 0}
+	d.awaited = d.urgent || in.isAwaited(view.Status)
 	d.changed = !sameContent(in.network.Status, next.Status)
 	return d, nil
+}
+
+// isAwaited tells whether pods may wait for a status though none of the node's does: of a new node, whose agent can't tell what its pods need
+// before; of one that gives idle slots for others; and for whom addresses of topologies are kept.
+func (in input) isAwaited(next order.Status) bool {
+	before := in.read.Status
+	isFirst := len(before.ENIs) == 0 && len(next.ENIs) > 0
+	return isFirst || in.reclaim.slots > 0 || !slices.Equal(before.Reserved, next.Reserved)
 }
 
 // learn returns the status with what the describe shows.

@@ -8,21 +8,25 @@ const mostWrites = 64
 type open struct {
 	running map[*job]bool
 	writes  int             // of statuses
-	parked  map[string]bool // nodes whose write begins when another one has ended
+	parked  map[string]bool // nodes whose write begins when others have ended
 }
 
-// park tells whether a write has to wait for others, and has it begin when one of them has ended.
-func (o *open) park(name string, urgent bool) bool {
-	if urgent || o.writes < mostWrites {
-		return false
+// park tells whether a write has to wait for others. What pods wait for does not.
+func (o *open) park(name string, awaited bool) bool {
+	if !awaited && o.writes >= mostWrites {
+		o.parked[name] = true
+		return true
 	}
-	o.parked[name] = true
-	return true
+	delete(o.parked, name)
+	return false
 }
 
-// unpark takes in that a write has ended. It returns a node whose write begins now, "" if none has waited.
+// unpark returns a node whose write has waited and may begin, "" if there is none. It may need none any more, so it is asked for the next one
+// until there is none: else nodes would wait for the end of writes that nobody makes.
 func (o *open) unpark() string {
-	o.writes--
+	if o.writes >= mostWrites {
+		return ""
+	}
 	for name := range o.parked {
 		delete(o.parked, name)
 		return name

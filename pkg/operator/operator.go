@@ -147,8 +147,17 @@ func (o *Operator) CountOf(topology string) (c topology.Count, known bool) {
 
 // nextEpoch returns the number of a term: above all that the lease and the objects show, and not below the time in seconds. A lease that was
 // deleted, or put back from a backup, begins at an old number again, and of a term in which nothing was written no object has the number:
-// the number of such a term must not come twice.
-func nextEpoch(last int64, now time.Time) int64 { return order.NextEpoch(last, now.Unix()) }
+// the number of such a term must not come twice. Where a clock that was ahead has left a number that no time reaches, the time tells terms
+// apart by what is added to it.
+func nextEpoch(last int64, now time.Time) int64 {
+	if seconds := now.Unix(); last >= seconds {
+		return order.NextEpoch(last) + seconds%epochStride
+	}
+	return order.NextEpoch(now.Unix())
+}
+
+// epochStride is within how many numbers, and so seconds, terms that follow one number differ: twelve days.
+const epochStride = 1 << 20
 
 // budgetOf returns the budget that a term begins with. Where there was a term before it begins with nothing: the leader of that one may have
 // used all that the account lets pass at once a moment ago, and nobody knows. While the leader waits for the first describe that it may go by a

@@ -23,9 +23,9 @@ const (
 	calm = time.Minute
 )
 
-// lacksRoom tells whether pods of the node wait for what no subnet has.
+// lacksRoom tells whether pods of the node wait for what no subnet has. What the leader before has told of that is no reason to ask others.
 func (m *member) lacksRoom() bool {
-	if !m.isKnown() || m.view.Spec.Waiting == 0 || m.view.Status.Mode != order.Operator {
+	if !m.isKnown() || m.shown == nil || m.view.Spec.Waiting == 0 || m.view.Status.Mode != order.Operator {
 		return false
 	}
 	for _, b := range m.network.Status.Causes {

@@ -70,7 +70,7 @@ func (t *term) reconcile(name string) {
 			node.due = node.wrote + apart
 			return
 		}
-		if !t.park(name, next.urgent) {
+		if !t.park(name, next.awaited) {
 			t.write(node, next)
 		}
 		return
@@ -186,9 +186,7 @@ func (t *term) write(node *member, next decision) {
 // wrote takes in how a write has ended.
 func (t *term) wrote(node *member, next decision, done int, written, newest *crd.NodeNetwork, err error) {
 	node.writing = false
-	if parked := t.unpark(); parked != "" {
-		t.dirty[parked] = true
-	}
+	t.writes--
 	now := t.now()
 	t.dirty[next.network.Name] = true
 	switch {

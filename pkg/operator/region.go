@@ -81,19 +81,21 @@ func (t *term) firstLook() []string {
 		return nil
 	}
 	t.looks.early = true
-	waiting, bare := []string{}, []string{}
+	waiting, bare, now := []string{}, []string{}, t.now()
+	since := map[string]time.Duration{}
 	for name, node := range t.members {
-		if node.shown != nil || node.network == nil {
+		// Where there is no instance to describe, or the agent calls, nothing comes of it.
+		if node.shown != nil || node.client == nil || !node.isKnown() || node.network.Spec.Mode != crd.Operator {
 			continue
 		}
 		if t.starving[name] != nil {
-			waiting = append(waiting, name)
-		} else if node.network.Spec.Mode == crd.Operator && len(node.network.Status.ENIs) == 0 {
+			waiting, since[name] = append(waiting, name), node.waitingFrom(now)
+		} else if len(node.network.Status.ENIs) == 0 {
 			bare = append(bare, name)
 		}
 	}
 	slices.SortFunc(waiting, func(a, b string) int {
-		return cmp.Or(cmp.Compare(t.starving[a].waits.mono, t.starving[b].waits.mono), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(since[a], since[b]), cmp.Compare(a, b))
 	})
 	slices.Sort(bare)
 	names := append(waiting, bare...)

@@ -60,6 +60,9 @@ func (in input) tell(next *crd.NodeNetwork, v order.View) {
 			status.Causes = append(status.Causes, in.statusCause(c))
 		}
 	}
+	if len(causes) == 0 && in.holdsCauses(v) {
+		status.Causes = in.network.Status.Causes
+	}
 	in.setCondition(status, in.satisfied(v, causes))
 	in.setCondition(status, in.described(status.Conditions))
 }
@@ -111,8 +114,17 @@ func (in input) satisfied(v order.View, causes []pool.Cause) metav1.Condition {
 		c.Status, c.Reason = metav1.ConditionTrue, Satisfied
 	case len(causes) > 0:
 		c.Reason, c.Message = string(order.ReasonOf(causes[0].Kind)), c.Message+": "+causes[0].Words
+	case in.holdsCauses(v) && len(in.network.Status.Causes) > 0:
+		told := in.network.Status.Causes[0]
+		c.Reason, c.Message = told.Reason, c.Message+": "+told.Message
 	}
 	return c
+}
+
+// holdsCauses tells whether why the node has not more is not known yet in this term: what the leader before has told holds until a describe, or each
+// of thousands of nodes whose subnet is full would be written twice, and people be told for a while that nothing is wrong.
+func (in input) holdsCauses(v order.View) bool {
+	return in.shown == nil && v.Status.Mode == order.Operator && order.Have(v.Spec, v.Status) < v.Spec.Slots
 }
 
 // coming returns how many addresses were asked for with the outcome open.

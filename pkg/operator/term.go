@@ -123,6 +123,11 @@ func (t *term) turn() time.Duration {
 		}
 	}
 	wait = min(wait, t.turnClaims())
+	// Those that have waited come before those that have something to say only now.
+	for name := t.unpark(); name != ""; name = t.unpark() {
+		delete(t.dirty, name)
+		t.reconcile(name)
+	}
 	for name := range t.dirty {
 		delete(t.dirty, name)
 		t.reconcile(name)
