@@ -144,7 +144,7 @@ func showClaims(ctx context.Context, api *API, only claimFilter, output string, 
 	if err != nil {
 		return err
 	}
-	return frame[claimRow]{"claims", claimRows(list, only), "no address is kept for a pod here", claimColumns}.show(ctx, api, output, out)
+	return frame[claimRow]{"claims", claimRows(list, only), "no address is kept for a pod here", claimColumns}.showRows(ctx, api, output, out)
 }
 
 func claimColumns(at moment) []column[claimRow] {

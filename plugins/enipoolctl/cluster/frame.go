@@ -35,15 +35,15 @@ type frame[R any] struct {
 	columns func(moment) []column[R]
 }
 
-// show prints the rows in a format.
-func (f frame[R]) show(ctx context.Context, api *API, output string, out io.Writer) error {
+// showRows prints the rows in a format.
+func (f frame[R]) showRows(ctx context.Context, api *API, output string, out io.Writer) error {
 	leader := api.FindLeader(ctx)
 	return cli.PrintAs(out, output, led[R]{leader, f.name, f.rows}, func() error {
-		return f.print(out, moment{time.Now(), leader, output == "wide"})
+		return f.printTable(out, moment{time.Now(), leader, output == "wide"})
 	})
 }
 
-func (f frame[R]) print(out io.Writer, at moment) error {
+func (f frame[R]) printTable(out io.Writer, at moment) error {
 	fmt.Fprintf(out, "%s\n\n", at.leader.Line(at.now))
 	if len(f.rows) == 0 && f.none != "" {
 		fmt.Fprintln(out, f.none)

@@ -217,7 +217,7 @@ func showNodes(ctx context.Context, api *API, output string, out io.Writer) erro
 	if err != nil {
 		return err
 	}
-	return frame[nodeRow]{name: "nodes", rows: nodeRows(nodes, networks), columns: nodeColumns}.show(ctx, api, output, out)
+	return frame[nodeRow]{name: "nodes", rows: nodeRows(nodes, networks), columns: nodeColumns}.showRows(ctx, api, output, out)
 }
 
 func nodeColumns(at moment) []column[nodeRow] {

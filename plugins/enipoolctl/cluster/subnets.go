@@ -131,7 +131,7 @@ func showSubnets(ctx context.Context, api *API, output string, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	return frame[subnetRow]{name: "subnets", rows: subnetRows(list), columns: subnetColumns}.show(ctx, api, output, out)
+	return frame[subnetRow]{name: "subnets", rows: subnetRows(list), columns: subnetColumns}.showRows(ctx, api, output, out)
 }
 
 func subnetColumns(at moment) []column[subnetRow] {

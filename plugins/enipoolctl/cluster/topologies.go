@@ -122,7 +122,7 @@ func showTopologies(ctx context.Context, api *API, output string, out io.Writer)
 	if err != nil {
 		return err
 	}
-	return frame[topologyRow]{"topologies", topologyRows(list), "there are no topologies: all pods get addresses of their node's own subnets", topologyColumns}.show(ctx, api, output, out)
+	return frame[topologyRow]{"topologies", topologyRows(list), "there are no topologies: all pods get addresses of their node's own subnets", topologyColumns}.showRows(ctx, api, output, out)
 }
 
 func topologyColumns(at moment) []column[topologyRow] {
