@@ -31,6 +31,7 @@ type object struct {
 	Metadata   struct {
 		Name      string `json:"name"`
 		Namespace string `json:"namespace"`
+		Deleted   string `json:"deletionTimestamp"`
 	} `json:"metadata"`
 	Spec   json.RawMessage `json:"spec"`
 	Status json.RawMessage `json:"status"`
@@ -130,14 +131,6 @@ func kindOf(t reflect.Type) string {
 		return "array"
 	}
 	return t.Kind().String()
-}
-
-// isExclusive tells whether a Subnet of CCE's is for psts alone.
-func isExclusive(o object) bool {
-	var spec struct {
-		Exclusive bool `json:"exclusive"`
-	}
-	return json.Unmarshal(o.Spec, &spec) == nil && spec.Exclusive
 }
 
 // objectsOf reads of each object what all kinds have.
