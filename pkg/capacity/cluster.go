@@ -98,14 +98,15 @@ func (p *Plan) sumZones(in Input, perNode density, groups []group) {
 	if in.Quota == 0 || in.Instance.MainNIC {
 		return
 	}
-	left := max(in.Quota-in.UsedENIs, 0)
-	byQuota := left / perNode.enis
+	left, each := max(in.Quota-in.UsedENIs, 0), perNode.enis+in.KeptENIs
+	byQuota := left / each
 	p.ByQuota = &byQuota
-	if p.ENIs <= left {
+	enis := p.ENIs + p.Nodes*in.KeptENIs
+	if enis <= left {
 		return
 	}
-	p.addNote("%d nodes need %d ENIs, of a quota of %d there are %d left: that is %d nodes", p.ByIPs, p.ENIs, in.Quota, left, byQuota)
-	p.Carries = perNode.sumUp(available, min(all.whole, byQuota), mixedWithin(all.mixed, left-all.whole*perNode.enis)).boundBy(ENIQuota)
+	p.addNote("%d nodes need %d ENIs, of a quota of %d there are %d left: that is %d nodes", p.ByIPs, enis, in.Quota, left, byQuota)
+	p.Carries = perNode.sumUp(available, min(all.whole, byQuota), mixedWithin(all.mixed, left-all.whole*each, in.KeptENIs)).boundBy(ENIQuota)
 }
 
 // limitOf tells why no address of the subnets is for nodes; mostly there are some.
@@ -119,11 +120,11 @@ func limitOf(subnets []Subnet) Limit {
 	return Addresses
 }
 
-// mixedWithin returns the mixed nodes that fit into that number of ENIs, cheapest first.
-func mixedWithin(mixed []int, enis int) []int {
+// mixedWithin returns the mixed nodes that fit into that number of ENIs, cheapest first; kept is how many each has besides.
+func mixedWithin(mixed []int, enis, kept int) []int {
 	var fit []int
 	for _, n := range slices.Sorted(slices.Values(mixed)) {
-		if enis -= n; enis < 0 {
+		if enis -= n + kept; enis < 0 {
 			break
 		}
 		fit = append(fit, n)

@@ -44,6 +44,29 @@ func (m Instance) InPrefixes(b eni.Block) Instance {
 // none of theirs.
 func (m Instance) Pods() int { return m.ENIs * m.PerENI(eni.IPv4) }
 
+// Keep returns what of the instance is left for other pods if that number of addresses is kept for pods of topologies, and how
+// many ENIs and addresses those are. Where the cloud puts no address of another subnet on an ENI, they are whole ENIs: whole says so.
+func (m Instance) Keep(places int, whole bool) (general Instance, enis, kept int, err error) {
+	per := m.PerENI(eni.IPv4) / max(m.Block(eni.IPv4).Size, 1) // a topology's ENI has single addresses, never prefixes
+	switch {
+	case places < 0:
+		return m, 0, 0, fmt.Errorf("%d: must not be negative", places)
+	case places == 0:
+		return m, 0, 0, nil
+	case !whole:
+		if places >= m.Pods() {
+			return m, 0, 0, fmt.Errorf("%d: a node carries %d pods, and none is left for others", places, m.Pods())
+		}
+		return m, 0, places, nil
+	}
+	enis = ceilDiv(places, per)
+	if enis >= m.ENIs {
+		return m, 0, 0, fmt.Errorf("%d: are %d whole ENIs of %d addresses, and a node has %d: none is left for other pods", places, enis, per, m.ENIs)
+	}
+	m.ENIs -= enis
+	return m, enis, enis * per, nil
+}
+
 // Validate tells why no pod can run on such an instance.
 func (m Instance) Validate() error {
 	switch {

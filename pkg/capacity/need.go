@@ -74,7 +74,7 @@ func (p *Plan) answerNeed(in Input, perNode density) {
 
 // quotaMissing counts mixed nodes with the ENIs they have, and new ones as whole.
 func (p *Plan) quotaMissing(in Input, d density, need int) int {
-	enis := need * d.enis
+	enis := need * (d.enis + in.KeptENIs)
 	for _, z := range p.Zones {
 		enis += z.ENIs - z.Nodes*d.enis
 	}

@@ -14,6 +14,7 @@ type Input struct {
 	MaxPods  int  // of a node
 	Quota    int  // ENIs that the VPC may have, 0 for no quota
 	UsedENIs int  // of the quota, by others
+	KeptENIs int  // of a node, for pods of topologies: they lie in other subnets, and count against the quota
 	Mix      bool // ENIs of a node may lie in different subnets of its zone
 	Reserved int  // addresses the cloud keeps of a new subnet
 	Need     Need
@@ -124,7 +125,7 @@ func (in Input) validate() error {
 	if in.MaxPods < 1 {
 		return fmt.Errorf("max-pods %d: must be at least 1", in.MaxPods)
 	}
-	if in.Quota < 0 || in.UsedENIs < 0 || in.Reserved < 0 || in.Need.Nodes < 0 || in.Need.Pods < 0 {
+	if in.Quota < 0 || in.UsedENIs < 0 || in.KeptENIs < 0 || in.Reserved < 0 || in.Need.Nodes < 0 || in.Need.Pods < 0 {
 		return errors.New("quota, used ENIs, reserved addresses and needs must not be negative")
 	}
 	ids := map[string]bool{}

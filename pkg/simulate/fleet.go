@@ -23,6 +23,8 @@ type Fleet struct {
 	Pods  int  // of each node
 	Cold  bool // none has an address for pods yet, and the operator describes all of them first
 	Share int  // percent of the account's rates that the operator takes
+
+	Topologies Hosted // what of Pods belongs to topologies
 }
 
 // MostFleet is how many nodes a fleet has at most.
@@ -46,7 +48,11 @@ func (f Fleet) Length(w World, s Setting) time.Duration {
 	o := newOperated(w, f, s, 0)
 	served := o.race().servedIn(o.world, o.tolls, nil)
 	const step = 10 * time.Minute
-	return (time.Duration(served.PlanBound)*5/4 + 2*step).Truncate(step)
+	length := time.Duration(served.PlanBound)*5/4 + 2*step
+	if f.Topologies.Drained > 0 { // each move is a call or two, and they come at once
+		length += time.Duration(f.Topologies.Drained*f.Topologies.Pods)*2*time.Second + step
+	}
+	return length.Truncate(step)
 }
 
 // share returns the world in which the operator has its part of the rates, as it reckons with it.
@@ -110,12 +116,12 @@ func (f Fleet) validate(w World) error {
 	case f.Share < 1 || f.Share > 100:
 		return fmt.Errorf("share: %d: must be 1 to 100", f.Share)
 	}
-	return nil
+	return newHosting(f.Topologies, w.Limits).validate(f, w.Limits)
 }
 
 // checkRoom finds what would run out: subnets and quotas are not played.
 func (o *operated) checkRoom() error {
-	addresses, made := 1, 0 // of one node, its own ENI's first
+	addresses, made := 1, o.hosted.enis // of one node, its own ENI's first
 	for _, call := range o.plan.calls {
 		if addresses += call.slots; call.method == create {
 			addresses, made = addresses+1, made+1
@@ -139,22 +145,25 @@ func (o *operated) checkRoom() error {
 func (o *operated) race() *race {
 	plan := o.plan
 	plan.alike = o.fleet.Nodes - 1
-	return &race{left: o.fleet.Nodes*o.fleet.Pods - o.meter.used, plans: []nodePlan{plan}}
+	return &race{left: o.fleet.Nodes*(o.fleet.Pods+o.hosted.Hosted.Pods) - o.meter.used, plans: []nodePlan{plan}}
 }
 
 // result is what was played.
 func (o *operated) result(name string, length time.Duration) Result {
-	left := o.fleet.Nodes*o.fleet.Pods - o.meter.used
+	left := o.meter.waiting
 	for range left {
 		o.meter.noteWait(o.clock.now)
 	}
 	r := o.meter.result(name, length)
+	r.Topologies = o.hosted.result(o.clock.now)
 	done := map[string]Passed{}
 	for action, n := range o.untilServed() {
 		done[action] = Passed{Passed: n}
 	}
 	race := o.race()
-	race.left = left
+	if race.left = left; o.atEnd != nil {
+		race.left = 0 // whoever waits was moved later
+	}
 	r.Share, r.Served = o.fleet.Share, race.servedIn(o.world, o.tolls, done)
 	r.Served.Reached = Seconds(cmp.Or(o.servedAt, length))
 	return r
@@ -162,7 +171,7 @@ func (o *operated) result(name string, length time.Duration) Result {
 
 // firstPlan is what one node of the fleet orders, as a plan for all of its pods.
 func (o *operated) firstPlan() (p nodePlan) {
-	p.lacks = o.fleet.Pods - o.warm
+	p.lacks, p.must = o.fleet.Pods-o.warm, o.hosted.calls()
 	for _, s := range o.stepsOf(&fleetNode{enis: []fleetENI{{count: o.warm}}}) {
 		p.calls = append(p.calls, part{methodOf(s), s.Count})
 	}

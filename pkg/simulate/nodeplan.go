@@ -28,6 +28,7 @@ type part struct {
 // nodePlan is the plan of a node, and how many of its pods lack an address.
 type nodePlan struct {
 	calls []part
+	must  []part // calls that no other can stand for: each pod of a topology has an address of its own
 	lacks int
 	alike int // nodes that have this very plan besides
 }

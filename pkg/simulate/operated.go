@@ -26,6 +26,8 @@ type operated struct {
 	warm  int // addresses that it has from the start
 	plan  nodePlan
 
+	hosted hosting // the fleet's pods are those besides
+
 	budget *quota.Budget
 	queue  *quota.Queue
 	nodes  []*fleetNode
@@ -42,6 +44,7 @@ type operated struct {
 type fleetNode struct {
 	name     string
 	enis     []fleetENI
+	own      hostENIs
 	making   int // slots of an ENI on its way
 	short    time.Duration
 	fresh    []quota.Request
@@ -55,11 +58,22 @@ type fleetNode struct {
 // fleetENI is an ENI by how many addresses it has, and how many are on their way.
 type fleetENI struct{ count, coming int }
 
+// fleetStep is a call that a node needs.
+type fleetStep struct {
+	pool.Step
+	method string
+	own    bool // for pods of topologies
+	moved  bool // that came of another node
+}
+
+// call is what it costs.
+func (s fleetStep) call() part { return part{s.method, s.Count} }
+
 // fleetJob is a call.
 type fleetJob struct {
 	node    *fleetNode
 	name    string
-	step    pool.Step
+	step    fleetStep
 	at      int // the ENI, -1 for a new one
 	request quota.Request
 	under   bool   // its request is under way
@@ -72,14 +86,16 @@ type fleetJob struct {
 func newOperated(w World, f Fleet, s Setting, length time.Duration) *operated {
 	c := &clock{}
 	o := &operated{clock: c, meter: newMeter(c, length), world: w.share(f.Share), rng: rand.New(rand.NewPCG(w.Seed, 3)), fleet: f,
-		conf:   order.PoolFor(s.Config.Pool, w.MaxPods, 0),
+		conf: order.PoolFor(s.Config.Pool, w.MaxPods, 0), hosted: newHosting(f.Topologies, w.Limits),
 		byName: map[string]*fleetNode{}, steps: map[string][]pool.Step{}, passed: map[string]int{}}
 	o.tolls = newTolls(o.world)
+	o.fleet.Pods -= f.Topologies.Pods
 	families := []eni.Family{eni.IPv4}
-	o.slots = s.Config.Pool.Sizing(w.Limits, families).Need(f.Pods, 1, s.Config.Pool.Most(w.Limits, families, w.MaxPods))
+	most := s.Config.Pool.Most(w.Limits, families, w.MaxPods)
+	o.slots = s.Config.Pool.Sizing(w.Limits, families).Need(o.fleet.Pods, 1, min(most, max(0, s.Config.Pool.Most(w.Limits, families, 0)-o.hosted.slots(w.Limits))))
 	o.warm = o.warmPool()
 	o.plan = o.firstPlan()
-	o.meter.used = f.Nodes * min(o.warm, f.Pods)
+	o.meter.used = f.Nodes * min(o.warm, o.fleet.Pods)
 	return o
 }
 
@@ -95,8 +111,12 @@ func (o *operated) begin() {
 	for i := range f.Nodes {
 		n := &fleetNode{name: nodeName(i), enis: []fleetENI{{count: o.warm}}, begun: map[string]*fleetJob{}}
 		o.nodes, o.byName[n.name] = append(o.nodes, n), n
+		if f.Topologies.Pods > 0 {
+			o.addGuests(n, &guests{count: f.Topologies.Pods})
+		}
 	}
-	m.pods, m.demand, m.target = f.Nodes*f.Pods, f.Nodes*f.Pods, f.Nodes*o.slots
+	all := f.Nodes * (f.Pods + f.Topologies.Pods)
+	m.pods, m.demand, m.target = all, all, f.Nodes*o.slots
 	m.owned, m.enis, m.waiting = f.Nodes*o.warm, f.Nodes, m.demand-m.used
 	m.bin.Waiting = m.waiting
 	for range m.used {
@@ -180,26 +200,42 @@ func (o *operated) settle(n *fleetNode) {
 		class = quota.Empty
 	}
 	n.fresh = n.fresh[:0]
-	making, steps := n.making > 0, o.stepsOf(n)
+	making, steps := n.making > 0 || n.own.making, o.stepsFor(n)
 	if n.running >= mostJobs {
 		steps = nil
 	}
 	for _, s := range steps {
-		if s.Do == pool.Create {
+		if s.method == create {
 			if making {
 				continue
 			}
 			making = true
 		}
-		n.fresh = append(n.fresh, quota.Request{Node: n.name, Action: o.actionOf(s), Object: n.object(s), Class: class, Since: since})
+		w := quota.Request{Node: n.name, Action: o.actionOf(s), Object: n.object(s), Class: class, Since: since}
+		if s.own { // the operator decides about them all together, and counts from then
+			w.Class, w.Since = quota.Starving, o.clock.now
+		}
+		n.fresh = append(n.fresh, w)
 	}
 	o.tell(n)
 }
 
+// stepsFor returns all that the operator does for a node now.
+func (o *operated) stepsFor(n *fleetNode) []fleetStep {
+	list := o.ownSteps(n)
+	for _, s := range o.stepsOf(n) {
+		list = append(list, fleetStep{Step: s, method: methodOf(s)})
+	}
+	return list
+}
+
 // object names the ENI that a step is about among those of all nodes.
-func (n *fleetNode) object(s pool.Step) string {
-	if s.Do == pool.Create {
+func (n *fleetNode) object(s fleetStep) string {
+	switch {
+	case s.method == create:
 		return ""
+	case s.own:
+		return n.name + " " + s.ENI + strconv.Itoa(s.Index)
 	}
 	return n.name + " " + s.ENI
 }
@@ -212,14 +248,14 @@ func methodOf(s pool.Step) string {
 }
 
 // actionOf returns what the first request of a call that changes something counts as.
-func (o *operated) actionOf(s pool.Step) string {
+func (o *operated) actionOf(s fleetStep) string {
 	describing := o.tolls.w.describing()
-	for _, r := range o.tolls.courseOf(part{methodOf(s), s.Count}).requests {
+	for _, r := range o.tolls.courseOf(s.call()).requests {
 		if !describing[r.action] {
 			return r.action
 		}
 	}
-	return methodOf(s)
+	return s.method
 }
 
 func (o *operated) tell(n *fleetNode) {
@@ -228,7 +264,7 @@ func (o *operated) tell(n *fleetNode) {
 
 // stepsOf returns what the operator does so that the node gets what it asks for: the operator's own function, by what the node has.
 func (o *operated) stepsOf(n *fleetNode) []pool.Step {
-	key := strconv.Itoa(n.making)
+	key := strconv.Itoa(n.making) + "/" + strconv.Itoa(n.own.attached())
 	for _, e := range n.enis {
 		key += " " + strconv.Itoa(e.count) + "+" + strconv.Itoa(e.coming)
 	}
@@ -254,6 +290,7 @@ func (o *operated) decide(n *fleetNode) []pool.Step {
 		}
 		facts.Calls[one.ID] = call
 	}
+	facts.Unmanaged = n.own.attached() // they only take room
 	if n.making > 0 {
 		facts.Pending = append(facts.Pending, pool.Pending{Subnet: home, Slots: n.making})
 	}

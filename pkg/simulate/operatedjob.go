@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/enipool/enipool/pkg/pool"
 	"github.com/enipool/enipool/pkg/quota"
 )
 
@@ -38,24 +37,26 @@ func (o *operated) grantAll() {
 // beginJob makes the call that a granted place in the queue is for, as the node is now.
 func (o *operated) beginJob(n *fleetNode, w quota.Request) {
 	n.fresh = slices.DeleteFunc(n.fresh, func(other quota.Request) bool { return other.Action == w.Action && other.Object == w.Object })
-	steps := o.stepsOf(n)
-	at := slices.IndexFunc(steps, func(s pool.Step) bool { return o.actionOf(s) == w.Action && n.object(s) == w.Object })
+	steps := o.stepsFor(n)
+	at := slices.IndexFunc(steps, func(s fleetStep) bool { return o.actionOf(s) == w.Action && n.object(s) == w.Object })
 	if at < 0 {
 		o.queue.Done(w) // it needs nothing any more
 		return
 	}
 	s := steps[at]
-	j := &fleetJob{node: n, step: s, at: -1, request: w, under: true, token: w.Action, course: o.tolls.courseOf(part{methodOf(s), s.Count}), jitter: o.jitterOf(methodOf(s))}
+	j := &fleetJob{node: n, step: s, at: -1, request: w, under: true, token: w.Action, course: o.tolls.courseOf(s.call()), jitter: o.jitterOf(s.method)}
 	n.jobs, n.running = n.jobs+1, n.running+1
 	j.name = n.name + " job " + strconv.Itoa(n.jobs)
-	count := &o.meter.calls.Assign
-	if s.Do == pool.Create {
-		n.making, count = s.Count, &o.meter.calls.Attachments
-	} else {
+	switch {
+	case s.own:
+		o.beginOwn(n, s)
+	case s.method == create:
+		n.making = s.Count
+	default:
 		j.at = indexOf(s.ENI)
 		n.enis[j.at].coming = s.Count
 	}
-	o.meter.noteCall(count, false)
+	o.meter.noteCall(map[string]*int{create: &o.meter.calls.Attachments, assign: &o.meter.calls.Assign, unassign: &o.meter.calls.Unassign}[s.method], false)
 	o.settle(n)
 	if len(j.requests) == 0 {
 		o.clock.planAt(o.clock.now, func() { o.endJob(j) })
@@ -91,6 +92,9 @@ func (o *operated) endRequest(j *fleetJob) {
 func (o *operated) pass(j *fleetJob) {
 	sent := j.requests[j.next]
 	o.passed[sent.action]++
+	if j.step.own {
+		o.hosted.tallyOf(j.step.moved).Requests[sent.action]++
+	}
 	if j.next++; j.next < len(j.requests) {
 		o.clock.planAt(o.clock.now+j.requests[j.next].at-sent.at, func() { o.ask(j) })
 		return
@@ -101,8 +105,23 @@ func (o *operated) pass(j *fleetJob) {
 // endJob lets pods have what a call has brought.
 func (o *operated) endJob(j *fleetJob) {
 	o.endRequest(j)
+	n := j.node
+	if n.running--; j.step.own {
+		o.endOwn(n, j.step)
+	} else {
+		o.endGeneral(j)
+	}
+	if o.meter.waiting == 0 && o.atEnd == nil {
+		o.atEnd, o.servedAt = maps.Clone(o.passed), max(o.clock.now, 1)
+		o.planDrain()
+	}
+	o.settle(n)
+	o.grantAll()
+}
+
+// endGeneral lets pods without a topology have what a call has brought.
+func (o *operated) endGeneral(j *fleetJob) {
 	n, m := j.node, o.meter
-	n.running--
 	before := min(n.have(), o.fleet.Pods)
 	m.sumUp()
 	if j.at < 0 {
@@ -118,14 +137,9 @@ func (o *operated) endJob(j *fleetJob) {
 	for range served {
 		m.noteWait(o.clock.now)
 	}
-	if m.waiting == 0 && o.atEnd == nil {
-		o.atEnd, o.servedAt = maps.Clone(o.passed), max(o.clock.now, 1)
-	}
 	if n.have() >= o.fleet.Pods && n.short == 0 {
 		n.short = max(o.clock.now, time.Nanosecond)
 	}
-	o.settle(n)
-	o.grantAll()
 }
 
 // untilServed returns the requests that had passed when all pods had addresses, or until now.

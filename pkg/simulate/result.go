@@ -11,10 +11,12 @@ type Result struct {
 	Pods   int     `json:"pods"`             // that asked for an address
 	Served *Served `json:"served,omitempty"` // how long it took, if all of them came at once
 	Waits  Waits   `json:"waits"`            // of pods for their address
-	Idle   Idle    `json:"idle"`             // addresses on nodes that no pod had
-	Calls  Calls   `json:"calls"`            // to the cloud
-	Usage  []Usage `json:"usage,omitempty"`  // of the account's rates, by kind of request, where nodes share them
-	Series []Bin   `json:"series"`           // all of it over time, sums of all nodes
+	// Topologies is how those of the pods fared that belong to topologies, nil where none do.
+	Topologies *HostedResult `json:"topologies,omitempty"`
+	Idle       Idle          `json:"idle"`            // addresses on nodes that no pod had
+	Calls      Calls         `json:"calls"`           // to the cloud
+	Usage      []Usage       `json:"usage,omitempty"` // of the account's rates, by kind of request, where nodes share them
+	Series     []Bin         `json:"series"`          // all of it over time, sums of all nodes
 }
 
 // Waits is how long pods waited from their first ADD to their address. One that had

@@ -27,7 +27,7 @@ func (w World) tariffsOf(tolls *tolls, plans []nodePlan) []tariff {
 		calls[part{method: method}] = true
 	}
 	for _, o := range plans {
-		for _, call := range o.calls {
+		for _, call := range slices.Concat(o.calls, o.must) {
 			calls[call] = true
 		}
 	}
@@ -80,6 +80,10 @@ func (t tariff) countRequests(plans []nodePlan, cold bool) (needed, planned int)
 		for _, call := range n.calls {
 			planned += (1 + n.alike) * t.requestsIn(call)
 		}
+		for _, call := range n.must {
+			more := (1 + n.alike) * t.requestsIn(call)
+			needed, planned = needed+more, planned+more
+		}
 	}
 	for _, method := range describeMethods {
 		if n := nodesOf(plans) * t.requestsIn(part{method: method}); cold {
@@ -104,7 +108,7 @@ func (t tariff) bound(n int) Seconds {
 func callsBound(tariffs []tariff, plans []nodePlan) Seconds {
 	need := 0
 	for _, n := range plans {
-		need += (1 + n.alike) * n.lowestCost(func(part) int { return 1 })
+		need += (1 + n.alike) * (n.lowestCost(func(part) int { return 1 }) + len(n.must))
 	}
 	if need == 0 {
 		return 0

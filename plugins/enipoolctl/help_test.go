@@ -1,6 +1,9 @@
 package main
 
 import (
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -36,5 +39,17 @@ func TestEachCommandHasAnExampleAndCompletesItsFlags(t *testing.T) {
 				t.Errorf("%s --%s: no completion", cmd.CommandPath(), f.Name)
 			}
 		})
+	}
+}
+
+// A script that goes by exit codes finds in the help of a command when it is 1.
+func TestEachCommandThatExitsWith1SaysWhen(t *testing.T) {
+	may := []string{"cloud check", "import psts", "migrate check", "migrate node", "plan", "pool check", "pool show", "tune"}
+	for _, cmd := range leaves(rootCommand()) {
+		name := strings.TrimPrefix(cmd.CommandPath(), "enipoolctl ")
+		says := regexp.MustCompile(`(?i)exit codes?\b`).MatchString(cmd.Long)
+		if says != slices.Contains(may, name) {
+			t.Errorf("%s: its help speaks of exit codes: %t", name, says)
+		}
 	}
 }

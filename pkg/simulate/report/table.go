@@ -69,6 +69,12 @@ func (r Report) printSheets(out *bytes.Buffer) error {
 				return err
 			}
 		}
+		if one.Topologies != nil {
+			out.WriteString("\n")
+			if err := printHosted(out, one); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/enipool/enipool/plugins/enipoolctl/cluster"
+	"github.com/enipool/enipool/plugins/enipoolctl/manifest"
 )
 
 // Command returns the command import.
@@ -89,15 +89,16 @@ func (s *source) read(ctx context.Context, stdin io.Reader) ([]object, error) {
 		defer cancel()
 		return s.readCluster(ctx)
 	}
-	if s.file != "-" {
-		file, err := os.Open(s.file)
-		if err != nil {
-			return nil, fmt.Errorf("read --file: %w", err)
-		}
-		defer file.Close()
-		stdin = file
+	file, err := manifest.Open(s.file, stdin)
+	if err != nil {
+		return nil, fmt.Errorf("read --file: %w", err)
 	}
-	all, err := readObjects(stdin)
+	defer file.Close()
+	list, err := manifest.Read(file)
+	if err != nil {
+		return nil, fmt.Errorf("read --file %s: %w", cli.Spelled(s.file), err)
+	}
+	all, err := objectsOf(list)
 	if err != nil {
 		return nil, fmt.Errorf("read --file %s: %w", cli.Spelled(s.file), err)
 	}
@@ -126,11 +127,15 @@ func (s *source) readCluster(ctx context.Context) (all []object, err error) {
 			known++
 		}
 		for _, page := range pages {
-			list, err := splitList(page)
+			list, err := manifest.Split(page)
 			if err != nil {
 				return nil, fmt.Errorf("read %s: %w", kind.resource, err)
 			}
-			all = append(all, list...)
+			objects, err := objectsOf(list)
+			if err != nil {
+				return nil, fmt.Errorf("read %s: %w", kind.resource, err)
+			}
+			all = append(all, objects...)
 		}
 	}
 	if known == 0 {

@@ -41,13 +41,14 @@ type result struct {
 func convert(objects []object) (is result) {
 	// A cpsts may stand behind what CCE has made of it, and a Subnet behind who names it.
 	clusters := map[string]bool{}
-	exclusive := map[string]bool{}
+	exclusive, read := map[string]bool{}, map[string]subnetOf{}
 	for _, o := range objects {
 		switch o.Kind {
 		case ofCluster:
 			clusters[o.Metadata.Name] = true
 		case subnetKind:
-			if isExclusive(o) {
+			read[o.Metadata.Name] = readSubnet(o)
+			if read[o.Metadata.Name].Exclusive {
 				exclusive[o.Metadata.Name] = true
 			}
 		}
@@ -84,6 +85,7 @@ func convert(objects []object) (is result) {
 	slices.SortFunc(is.all, func(a, b imported) int { return cmp.Compare(a.topology.Name, b.topology.Name) })
 	noteTies(is.all)
 	noteShared(is.all, exclusive)
+	noteUnserved(is.all, exclusive, read)
 	return is
 }
 
@@ -118,8 +120,13 @@ func convertOne(o object) (is imported, err error) {
 		is.note("spec.name is %s: topologies have no second name", s.Name)
 	}
 	is.setPriority(s.Priority)
+	if o.Metadata.Deleted != "" {
+		is.note("it is being deleted since %s: leave it out if its pods are to lose these addresses", o.Metadata.Deleted)
+	}
 	if s.Selector != nil {
-		spec.PodSelector = *s.Selector
+		if spec.PodSelector = *s.Selector; len(s.Selector.MatchLabels)+len(s.Selector.MatchExpressions) == 0 {
+			is.note("selector is empty, which CCE refuses in a new one: here it selects all pods")
+		}
 	}
 	is.setNamespaces(o, s)
 	if err := is.setStrategy(s.Strategy); err != nil {
@@ -129,6 +136,7 @@ func convertOne(o object) (is imported, err error) {
 		return is, err
 	}
 	is.setConstraint(s) // after the selector, which stands in it
+	is.noteUnavailable(readGiven(o))
 	is.noteAddresses(o)
 	return is, is.check()
 }
@@ -178,6 +186,13 @@ func (i *imported) setNamespaces(o object, s spread) {
 
 // mostNamed is how many addresses a note names.
 const mostNamed = 5
+
+// noteUnavailable says what CCE could not use itself.
+func (i *imported) noteUnavailable(g given) {
+	if ids := slices.Sorted(maps.Keys(g.Unavailable)); len(ids) > 0 {
+		i.note("status.unavailableSubnets has %s: CCE could not use it; the Subnet's state tells whether the operator can", strings.Join(ids, ", "))
+	}
+}
 
 // noteAddresses says which addresses pods have: what is kept of them is kept by CCE.
 func (i *imported) noteAddresses(o object) {

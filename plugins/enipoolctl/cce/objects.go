@@ -1,19 +1,17 @@
 package cce
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/plugins/enipoolctl/manifest"
 )
 
 // group is that of CCE's objects.
@@ -33,6 +31,7 @@ type object struct {
 	Metadata   struct {
 		Name      string `json:"name"`
 		Namespace string `json:"namespace"`
+		Deleted   string `json:"deletionTimestamp"`
 	} `json:"metadata"`
 	Spec   json.RawMessage `json:"spec"`
 	Status json.RawMessage `json:"status"`
@@ -134,58 +133,14 @@ func kindOf(t reflect.Type) string {
 	return t.Kind().String()
 }
 
-// isExclusive tells whether a Subnet of CCE's is for psts alone.
-func isExclusive(o object) bool {
-	var spec struct {
-		Exclusive bool `json:"exclusive"`
-	}
-	return json.Unmarshal(o.Spec, &spec) == nil && spec.Exclusive
-}
-
-// readObjects reads YAML or JSON: objects one after the other, and lists of them.
-func readObjects(from io.Reader) (all []object, err error) {
-	next := yaml.NewYAMLOrJSONDecoder(from, 4096)
-	for {
-		var text json.RawMessage
-		if err := next.Decode(&text); errors.Is(err, io.EOF) {
-			return all, nil
-		} else if err != nil {
-			return nil, err
-		}
-		if text = bytes.TrimSpace(text); len(text) == 0 || string(text) == "null" {
-			continue
-		}
-		list, err := splitList(text)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, list...)
-	}
-}
-
-// splitList returns the objects of a list, or the object that it is.
-func splitList(text []byte) (all []object, err error) {
-	var is struct {
-		Kind       string            `json:"kind"`
-		APIVersion string            `json:"apiVersion"`
-		Items      []json.RawMessage `json:"items"`
-	}
-	if err := json.Unmarshal(text, &is); err != nil {
-		return nil, err
-	}
-	if !strings.HasSuffix(is.Kind, "List") {
+// objectsOf reads of each object what all kinds have.
+func objectsOf(list []manifest.Object) (all []object, err error) {
+	for _, is := range list {
 		var o object
-		err := json.Unmarshal(text, &o)
-		return []object{o}, err
-	}
-	for _, item := range is.Items {
-		var o object
-		if err := json.Unmarshal(item, &o); err != nil {
+		if err := json.Unmarshal(is.Text, &o); err != nil {
 			return nil, err
 		}
-		if o.Kind == "" { // the API server writes no kind into what a list of one kind has
-			o.Kind, o.APIVersion = strings.TrimSuffix(is.Kind, "List"), is.APIVersion
-		}
+		o.APIVersion, o.Kind = is.APIVersion, is.Kind // those of an item stand on its list
 		all = append(all, o)
 	}
 	return all, nil

@@ -79,6 +79,7 @@ func (r result) printHead(b *strings.Builder) {
 		for _, place := range places {
 			fmt.Fprintf(b, "# - %s\n", place)
 		}
+		fmt.Fprint(b, "# Their addresses take places on ENIs of nodes, or ENIs of their own: `enipoolctl plan --file` says whether they fit, and how many places to keep.\n")
 	}
 }
 

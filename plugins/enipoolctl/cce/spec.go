@@ -157,7 +157,10 @@ func (i *imported) setConstraint(s spread) {
 	if s.WhenUnsatisfiable != "" {
 		when = s.WhenUnsatisfiable
 	}
-	if skew < 1 {
+	if skew < 1 { // CCE adds none then
+		if s.WhenUnsatisfiable != "" {
+			i.note("whenUnsatisfiable %s does not count where maxSkew is %d", s.WhenUnsatisfiable, skew)
+		}
 		return
 	}
 	i.constraint = []string{"topologySpreadConstraints:", fmt.Sprintf("- maxSkew: %d", skew), "  topologyKey: topology.kubernetes.io/zone", "  whenUnsatisfiable: " + comment(when)}

@@ -8,8 +8,17 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/enipool/enipool/pkg/config"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
+
+// ExitCodes is what all commands go by, as the help of the program says it.
+const ExitCodes = `Exit codes of all commands:
+  0  it is done, and nothing is wrong
+  1  it is done, and something is wrong, is left out or does not fit: each command
+     that can say so tells when
+  2  it failed: a wrong flag, or something that can't be read, reached or changed`
 
 // ExitError ends the program with a code. The command has printed all there is to say.
 type ExitError struct{ Code int }
@@ -17,14 +26,13 @@ type ExitError struct{ Code int }
 // Error is never printed.
 func (e *ExitError) Error() string { return fmt.Sprintf("exit %d", e.Code) }
 
-// Run runs the program and returns its exit code: 0 for success, 1 if a command found something
-// wrong, 2 if it failed.
+// Run runs the program and returns its exit code: see ExitCodes.
 func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	ran, err := root.ExecuteContextC(ctx)
 	var exit *ExitError
 	switch {
 	case err == nil:
@@ -32,8 +40,26 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	case errors.As(err, &exit):
 		return exit.Code
 	}
-	fmt.Fprintf(stderr, "enipoolctl: %v\n", err)
+	fmt.Fprintf(stderr, "enipoolctl: %v%s\n", err, meantFlag(ran, err))
 	return 2
+}
+
+// meantFlag names the flag of a command that an unknown one most likely means.
+func meantFlag(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+		return ""
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	if meant := config.Meant(unknown.GetSpecifiedName(), names); meant != "" {
+		return "; did you mean --" + meant + "?"
+	}
+	return "; see " + cmd.CommandPath() + " --help"
 }
 
 // Group makes the command one that only has others below it: cobra by itself prints help
@@ -42,12 +68,26 @@ func Group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return fmt.Errorf("unknown command %q for %q; see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
+			return fmt.Errorf("unknown command %q for %q; %s", args[0], cmd.CommandPath(), meantCommand(cmd, args[0]))
 		}
 		return cmd.Help()
 	}
 	cmd.AddCommand(below...)
 	return cmd
+}
+
+// meantCommand says which command an unknown word most likely means, or where to look.
+func meantCommand(cmd *cobra.Command, word string) string {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	if meant := config.Meant(word, names); meant != "" {
+		return fmt.Sprintf("did you mean %s %s?", cmd.CommandPath(), meant)
+	}
+	return fmt.Sprintf("see %s --help", cmd.CommandPath())
 }
 
 // OneNode are the arguments of a command that is about one node.

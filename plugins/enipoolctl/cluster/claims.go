@@ -3,10 +3,8 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -146,33 +144,25 @@ func showClaims(ctx context.Context, api *API, only claimFilter, output string, 
 	if err != nil {
 		return err
 	}
-	all := struct {
-		Leader Leader     `json:"leader"`
-		Claims []claimRow `json:"claims"`
-	}{api.FindLeader(ctx), claimRows(list, only)}
-	return cli.PrintAs(out, output, all, func() error { return printClaims(out, all.Leader, all.Claims, output == "wide", time.Now()) })
+	return frame[claimRow]{"claims", claimRows(list, only), "no address is kept for a pod here", claimColumns}.showRows(ctx, api, output, out)
 }
 
-func printClaims(out io.Writer, leader Leader, rows []claimRow, wide bool, now time.Time) error {
-	fmt.Fprintf(out, "%s\n\n", leader.Line(now))
-	if len(rows) == 0 {
-		fmt.Fprintln(out, "no address is kept for a pod here")
-		return nil
+func claimColumns(at moment) []column[claimRow] {
+	return []column[claimRow]{
+		{head: "ADDRESS", cell: func(r claimRow) any { return r.Address }},
+		{head: "TOPOLOGY", cell: func(r claimRow) any { return r.Topology }},
+		{head: "POD", cell: func(r claimRow) any { return r.Namespace + "/" + r.Pod }},
+		{head: "PHASE", cell: func(r claimRow) any { return r.phaseText() }},
+		{head: "NODE", cell: func(r claimRow) any { return r.nodeText() }},
+		{head: "SUBNET", cell: func(r claimRow) any { return r.Subnet }, hidden: !at.wide},
+		{head: "ENI", cell: func(r claimRow) any { return cli.OrDash(r.ENI) }, hidden: !at.wide},
+		{head: "AGE", cell: func(r claimRow) any { return age(at.now, r.Created) }, hidden: !at.wide},
+		{head: "KEPT BY", cell: func(r claimRow) any { return r.keptBy() }},
+		{head: "FREE", cell: func(r claimRow) any { return age(at.now, r.FreeSince) }},
+		{head: "ENDS", cell: func(r claimRow) any { return r.endText(at.now) }},
+		{head: "MOVES", cell: func(r claimRow) any { return r.Moves }},
+		{head: "MESSAGE", cell: func(r claimRow) any { return cli.OrDash(r.Message) }},
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprint(table, "ADDRESS\tTOPOLOGY\tPOD\tPHASE\tNODE")
-	if wide {
-		fmt.Fprint(table, "\tSUBNET\tENI\tAGE")
-	}
-	fmt.Fprintln(table, "\tKEPT BY\tFREE\tENDS\tMOVES\tMESSAGE")
-	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s/%s\t%s\t%s", r.Address, r.Topology, r.Namespace, r.Pod, r.phaseText(), r.nodeText())
-		if wide {
-			fmt.Fprintf(table, "\t%s\t%s\t%s", r.Subnet, cli.OrDash(r.ENI), age(now, r.Created))
-		}
-		fmt.Fprintf(table, "\t%s\t%s\t%s\t%d\t%s\n", r.keptBy(), age(now, r.FreeSince), r.endText(now), r.Moves, cli.OrDash(r.Message))
-	}
-	return table.Flush()
 }
 
 func (r claimRow) phaseText() string {

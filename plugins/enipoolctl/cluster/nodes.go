@@ -3,11 +3,9 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -219,36 +217,27 @@ func showNodes(ctx context.Context, api *API, output string, out io.Writer) erro
 	if err != nil {
 		return err
 	}
-	all := struct {
-		Leader Leader    `json:"leader"`
-		Nodes  []nodeRow `json:"nodes"`
-	}{api.FindLeader(ctx), nodeRows(nodes, networks)}
-	return cli.PrintAs(out, output, all, func() error { return printNodes(out, all.Leader, all.Nodes, output == "wide", time.Now()) })
+	return frame[nodeRow]{name: "nodes", rows: nodeRows(nodes, networks), columns: nodeColumns}.showRows(ctx, api, output, out)
 }
 
-func printNodes(out io.Writer, leader Leader, rows []nodeRow, wide bool, now time.Time) error {
-	fmt.Fprintf(out, "%s\n\n", leader.Line(now))
-	aged := wide || !leader.Leads
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprint(table, "NODE\tMODE\tWANT\tHAVE\tWAITING\tFOR\tENIS\tZONE")
-	if wide {
-		fmt.Fprint(table, "\tINSTANCE\tTYPE\tPOD-ADDRESSES")
+func nodeColumns(at moment) []column[nodeRow] {
+	return []column[nodeRow]{
+		{head: "NODE", cell: func(r nodeRow) any { return r.Node }},
+		{head: "MODE", cell: func(r nodeRow) any { return cli.OrDash(r.Mode) }},
+		{head: "WANT", cell: func(r nodeRow) any { return cell(r.Want) }},
+		{head: "HAVE", cell: func(r nodeRow) any { return cell(r.Have) }},
+		{head: "WAITING", cell: func(r nodeRow) any { return cell(r.Waiting) }},
+		{head: "FOR", cell: func(r nodeRow) any { return age(at.now, r.WaitingSince) }},
+		{head: "ENIS", cell: func(r nodeRow) any { return cell(r.ENIs) }},
+		{head: "ZONE", cell: func(r nodeRow) any { return cli.OrDash(r.Zone) }},
+		{head: "INSTANCE", cell: func(r nodeRow) any { return cli.OrDash(r.Instance) }, hidden: !at.wide},
+		{head: "TYPE", cell: func(r nodeRow) any { return cli.OrDash(r.InstanceType) }, hidden: !at.wide},
+		{head: "POD-ADDRESSES", cell: func(r nodeRow) any { return cli.OrDash(r.Capacity) }, hidden: !at.wide},
+		// Without a leader what stands here is of the past: how old it is people must see.
+		{head: "TOLD", cell: func(r nodeRow) any { return age(at.now, r.Told) }, hidden: !at.wide && at.leader.Leads},
+		{head: "NEXT", cell: func(r nodeRow) any { return ahead(at.now, r.Next) }},
+		{head: "CAUSE", cell: func(r nodeRow) any { return causeText(r.Cause, r.Message) }},
 	}
-	if aged {
-		fmt.Fprint(table, "\tTOLD")
-	}
-	fmt.Fprintln(table, "\tNEXT\tCAUSE")
-	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", r.Node, cli.OrDash(r.Mode), cell(r.Want), cell(r.Have), cell(r.Waiting), age(now, r.WaitingSince), cell(r.ENIs), cli.OrDash(r.Zone))
-		if wide {
-			fmt.Fprintf(table, "\t%s\t%s\t%s", cli.OrDash(r.Instance), cli.OrDash(r.InstanceType), cli.OrDash(r.Capacity))
-		}
-		if aged {
-			fmt.Fprintf(table, "\t%s", age(now, r.Told))
-		}
-		fmt.Fprintf(table, "\t%s\t%s\n", ahead(now, r.Next), causeText(r.Cause, r.Message))
-	}
-	return table.Flush()
 }
 
 func cell(n *int) string {

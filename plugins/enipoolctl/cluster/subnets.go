@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -132,20 +131,24 @@ func showSubnets(ctx context.Context, api *API, output string, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	all := struct {
-		Leader  Leader      `json:"leader"`
-		Subnets []subnetRow `json:"subnets"`
-	}{api.FindLeader(ctx), subnetRows(list)}
-	return cli.PrintAs(out, output, all, func() error { return printSubnets(out, all.Leader, all.Subnets, time.Now()) })
+	return frame[subnetRow]{name: "subnets", rows: subnetRows(list), columns: subnetColumns}.showRows(ctx, api, output, out)
 }
 
-func printSubnets(out io.Writer, leader Leader, rows []subnetRow, now time.Time) error {
-	fmt.Fprintf(out, "%s\n\n", leader.Line(now))
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "SUBNET\tUSE\tSTATE\tFOR\tNEXT\tZONE\tCIDR\tFREE\tROOM\tOWED\tENIS\tADDRESSES\tRESERVED\tDESCRIBED")
-	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", r.Subnet, r.Use, cli.OrDash(r.State), age(now, r.FullSince), ahead(now, r.Next),
-			cli.OrDash(r.Zone), cli.OrDash(cmp.Or(r.CIDR, r.CIDR6)), r.Free, r.Room, r.Owed, r.ENIs, r.Addresses, countReserved(r), age(now, r.Described))
+func subnetColumns(at moment) []column[subnetRow] {
+	return []column[subnetRow]{
+		{head: "SUBNET", cell: func(r subnetRow) any { return r.Subnet }},
+		{head: "USE", cell: func(r subnetRow) any { return r.Use }},
+		{head: "STATE", cell: func(r subnetRow) any { return cli.OrDash(r.State) }},
+		{head: "FOR", cell: func(r subnetRow) any { return age(at.now, r.FullSince) }},
+		{head: "NEXT", cell: func(r subnetRow) any { return ahead(at.now, r.Next) }},
+		{head: "ZONE", cell: func(r subnetRow) any { return cli.OrDash(r.Zone) }},
+		{head: "CIDR", cell: func(r subnetRow) any { return cli.OrDash(cmp.Or(r.CIDR, r.CIDR6)) }},
+		{head: "FREE", cell: func(r subnetRow) any { return r.Free }},
+		{head: "ROOM", cell: func(r subnetRow) any { return r.Room }},
+		{head: "OWED", cell: func(r subnetRow) any { return r.Owed }},
+		{head: "ENIS", cell: func(r subnetRow) any { return r.ENIs }},
+		{head: "ADDRESSES", cell: func(r subnetRow) any { return r.Addresses }},
+		{head: "RESERVED", cell: func(r subnetRow) any { return countReserved(r) }},
+		{head: "DESCRIBED", cell: func(r subnetRow) any { return age(at.now, r.Described) }},
 	}
-	return table.Flush()
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -123,35 +122,25 @@ func showTopologies(ctx context.Context, api *API, output string, out io.Writer)
 	if err != nil {
 		return err
 	}
-	all := struct {
-		Leader     Leader        `json:"leader"`
-		Topologies []topologyRow `json:"topologies"`
-	}{api.FindLeader(ctx), topologyRows(list)}
-	return cli.PrintAs(out, output, all, func() error {
-		return printTopologies(out, all.Leader, all.Topologies, output == "wide", time.Now())
-	})
+	return frame[topologyRow]{"topologies", topologyRows(list), "there are no topologies: all pods get addresses of their node's own subnets", topologyColumns}.showRows(ctx, api, output, out)
 }
 
-func printTopologies(out io.Writer, leader Leader, rows []topologyRow, wide bool, now time.Time) error {
-	fmt.Fprintf(out, "%s\n\n", leader.Line(now))
-	if len(rows) == 0 {
-		fmt.Fprintln(out, "there are no topologies: all pods get addresses of their node's own subnets")
-		return nil
+func topologyColumns(at moment) []column[topologyRow] {
+	return []column[topologyRow]{
+		{head: "TOPOLOGY", cell: func(r topologyRow) any { return r.Topology }},
+		{head: "STRATEGY", cell: func(r topologyRow) any { return strings.TrimSpace(r.Strategy + " " + r.TTL) }},
+		{head: "PRIORITY", cell: func(r topologyRow) any { return r.Priority }},
+		{head: "SUBNETS", cell: func(r topologyRow) any { return sourcesText(r.Subnets) }},
+		{head: "PODS", cell: func(r topologyRow) any { return count(r.Pods) }},
+		{head: "CLAIMS", cell: func(r topologyRow) any { return count(r.Claims) }},
+		{head: "ROOM", cell: func(r topologyRow) any { return count(r.Room) }},
+		{head: "WARM", cell: func(r topologyRow) any { return r.Warm }, hidden: !at.wide},
+		{head: "ZONES", cell: func(r topologyRow) any { return cli.OrDash(strings.Join(r.Zones, ",")) }, hidden: !at.wide},
+		{head: "AGE", cell: func(r topologyRow) any { return age(at.now, r.Created) }, hidden: !at.wide},
+		{head: "READY", cell: func(r topologyRow) any { return r.Ready }},
+		{head: "FOR", cell: func(r topologyRow) any { return age(at.now, r.Since) }},
+		{head: "WHY", cell: func(r topologyRow) any { return causeText(r.Reason, r.Message) }},
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprint(table, "TOPOLOGY\tSTRATEGY\tPRIORITY\tSUBNETS\tPODS\tCLAIMS\tROOM")
-	if wide {
-		fmt.Fprint(table, "\tWARM\tZONES\tAGE")
-	}
-	fmt.Fprintln(table, "\tREADY\tFOR\tWHY")
-	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s", r.Topology, strings.TrimSpace(r.Strategy+" "+r.TTL), r.Priority, sourcesText(r.Subnets), count(r.Pods), count(r.Claims), count(r.Room))
-		if wide {
-			fmt.Fprintf(table, "\t%d\t%s\t%s", r.Warm, cli.OrDash(strings.Join(r.Zones, ",")), age(now, r.Created))
-		}
-		fmt.Fprintf(table, "\t%s\t%s\t%s\n", r.Ready, age(now, r.Since), causeText(r.Reason, r.Message))
-	}
-	return table.Flush()
 }
 
 // count is a number of the operator's, a dash if it has told none.

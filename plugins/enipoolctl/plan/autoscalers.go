@@ -29,6 +29,7 @@ type sized struct {
 	Type      string            `json:"instanceType"`
 	Addresses int               `json:"addresses"` // as the resource counts them
 	MaxPods   int               `json:"maxPods"`
+	Places    int               `json:"topologyPlaces,omitempty"` // kept for pods of topologies, beside those addresses
 	Tags      map[string]string `json:"tags"`
 }
 
@@ -106,8 +107,13 @@ func (f *commandFlags) sizeTypes() ([]sized, error) {
 				return nil, fmt.Errorf("--max-pods %d: must be at least 1", kubelet)
 			}
 		}
-		addresses := min(kubelet, m.Pods())
-		list = append(list, sized{m.Name, addresses, min(kubelet, addresses+hostPods), map[string]string{tagPrefix + podAddresses: strconv.Itoa(addresses)}})
+		// Places of topologies are not among them: the scheduler would give them to any pod, and those of topologies would wait.
+		n, err := f.keepPlaces(m)
+		if err != nil {
+			return nil, err
+		}
+		addresses := min(kubelet, n.most)
+		list = append(list, sized{m.Name, addresses, min(kubelet, addresses+hostPods), n.places, map[string]string{tagPrefix + podAddresses: strconv.Itoa(addresses)}})
 	}
 	return list, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/enipool/enipool/pkg/capacity"
+	"github.com/enipool/enipool/pkg/topology/fit"
 	"github.com/enipool/enipool/plugins/enipoolctl/account"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
@@ -22,7 +23,15 @@ type planned struct {
 	IPsPerENI int    `json:"ipsPerENI"`
 	NodeMost  int    `json:"maxPodsOfMachine"` // that the instance can carry
 	Prefixes  bool   `json:"prefixes,omitempty"`
+	Places    int    `json:"topologyPlaces,omitempty"` // kept for pods of topologies
+	KeptENIs  int    `json:"topologyENIs,omitempty"`   // that those are
 	capacity.Plan
+	Topologies *fit.Plan `json:"topologyPlan,omitempty"` // the same whatever max-pods is
+}
+
+// isMissed tells whether something that is needed does not fit.
+func (p planned) isMissed() bool {
+	return p.Answer != nil && !p.Answer.Met || p.Topologies != nil && !p.Topologies.Met
 }
 
 // makePlans returns an answer for each instance and each number of max-pods, in order of names and
@@ -42,20 +51,40 @@ func (f *commandFlags) makePlans() ([]planned, error) {
 	}
 	var list []planned
 	for _, instance := range instances {
-		densities, err := f.podDensities(instance)
+		plans, err := f.plansFor(instance, subnets)
 		if err != nil {
 			return nil, err
 		}
-		for _, pods := range densities {
-			p, err := capacity.Make(capacity.Input{
-				Subnets: subnets, Zones: f.zones, Instance: instance.Instance, MaxPods: pods,
-				Quota: f.quota, UsedENIs: f.usedENIs, Mix: f.mix, Reserved: f.Reserved, Need: f.need,
-			})
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, planned{f.Cloud, f.Reserved, f.quota, instance.Name, instance.ENIs, instance.V4, instance.Pods(), f.Prefixes, p})
+		list = append(list, plans...)
+	}
+	return list, nil
+}
+
+// plansFor returns an answer for each number of max-pods of an instance.
+func (f *commandFlags) plansFor(instance account.Instance, subnets []capacity.Subnet) (list []planned, err error) {
+	node, err := f.keepPlaces(instance)
+	if err != nil {
+		return nil, err
+	}
+	densities, err := f.podDensities(node)
+	if err != nil {
+		return nil, err
+	}
+	topologies, err := f.fitTopologies(node, subnets)
+	if err != nil {
+		return nil, err
+	}
+	left, notes := f.leftForNodes(subnets, topologies)
+	for _, pods := range densities {
+		p, err := capacity.Make(capacity.Input{
+			Subnets: left, Zones: f.zones, Instance: node.general, MaxPods: pods,
+			Quota: f.quota, UsedENIs: f.usedENIs, KeptENIs: node.enis, Mix: f.mix, Reserved: f.Reserved, Need: f.need,
+		})
+		if err != nil {
+			return nil, err
 		}
+		p.Notes = append(p.Notes, notes...)
+		list = append(list, planned{f.Cloud, f.Reserved, f.quota, node.Name, node.ENIs, node.V4, node.most, f.Prefixes, node.places, node.enis, p, topologies})
 	}
 	return list, nil
 }
@@ -67,7 +96,7 @@ func (f *commandFlags) checkNumbers() error {
 		cli.AtLeast("eni-quota", f.quota, 0), cli.AtLeast("enis-used", f.usedENIs, 0)); err != nil {
 		return cli.FirstLine(err)
 	}
-	if len(f.Subnets) == 0 && f.need == (capacity.Need{}) {
+	if len(f.Subnets) == 0 && len(f.objects.Subnets) == 0 && f.need == (capacity.Need{}) {
 		return errors.New("--subnet: give at least one, or --nodes or --pods")
 	}
 	return nil
@@ -77,6 +106,9 @@ func (f *commandFlags) checkNumbers() error {
 func (f *commandFlags) parseSubnets() ([]capacity.Subnet, error) {
 	list, err := f.SubnetFlags.Parse()
 	if err != nil {
+		return nil, err
+	}
+	if list, err = f.addObjects(list); err != nil {
 		return nil, err
 	}
 	if err := f.setExclusive(list); err != nil {
@@ -132,19 +164,19 @@ func (f *commandFlags) settleCloud() {
 const leastKept = 2
 
 // podDensities returns the max-pods to plan with.
-func (f *commandFlags) podDensities(m account.Instance) ([]int, error) {
+func (f *commandFlags) podDensities(n keptNode) ([]int, error) {
 	if len(f.maxPods) == 0 {
-		return []int{min(110, m.Pods())}, nil
+		return []int{min(110, n.most)}, nil
 	}
 	set := map[int]bool{}
-	for _, n := range f.maxPods {
+	for _, pods := range f.maxPods {
 		switch {
-		case n < 1:
-			return nil, fmt.Errorf("--max-pods %d: must be at least 1", n)
-		case n > m.Pods():
-			return nil, fmt.Errorf("--max-pods %d: a node carries at most %d (%s)", n, m.Pods(), m)
+		case pods < 1:
+			return nil, fmt.Errorf("--max-pods %d: must be at least 1", pods)
+		case pods > n.most:
+			return nil, fmt.Errorf("--max-pods %d: a node carries at most %d (%s)", pods, n.most, n)
 		}
-		set[n] = true
+		set[pods] = true
 	}
 	return slices.Sorted(maps.Keys(set)), nil
 }

@@ -17,6 +17,8 @@ type commandFlags struct {
 	account.SubnetFlags
 	exclusive, zones []string
 	account.InstanceFlags
+	account.ObjectFlags
+	objects         account.Objects // of its files
 	quota, usedENIs int
 	maxPods         []int
 	need            capacity.Need
@@ -62,21 +64,39 @@ With --prefixes a node's pods take whole prefixes of 16 addresses:
 With --mix-subnets a node's ENIs may lie in different subnets of its zone: nodes is
 then what was found to fit, and nodesAtMost what no way of dealing out can exceed.
 
+--file has Subnets and PodSubnetTopologies: an Exclusive subnet carries no node, and of
+a Shared one nodes have what ranges of topologies leave. Addresses that --available tells
+of are those of ranges too. Is there an address for each pod of a topology, of which
+--topology-pods says how many there are to be? An ENI that carries such pods takes one
+more of its subnet; where --nodes says how many nodes there are, each pod may run on a
+node of its own. --topology-places are addresses of a node that other pods never take.
+Where no ENI carries addresses of another subnet than its own they are whole ENIs:
+
+  ENIs of topologies = ceil(topology-places / (addresses of an ENI - 1))
+
 Autoscalers know of addresses only what they are told. --karpenter prints NodeOverlays
 by which Karpenter knows how many pods can have one on nodes of a type, and
 --cluster-autoscaler the tags by which the Cluster Autoscaler does for a group without
 nodes. Both go with conf/kubernetes/scheduling.
 
-The exit code is 1 if --nodes or --pods do not fit.`,
+The exit code is 1 if --nodes, --pods or pods of topologies do not fit.`,
 		Example: `  enipoolctl plan --subnet 10.0.0.0/22 --cpus 16 --memory 128 --max-pods 32 --max-pods 64
   enipoolctl plan --subnet a=10.0.0.0/20@zone-a --available a=1000 --instance-type m5.large -o json
   enipoolctl plan --subnet 10.0.0.0/22 --instance-type m5.large --prefixes --max-pods 110
   enipoolctl plan --karpenter --instance-type m5.large --instance-type m5.xlarge --prefixes
+  enipoolctl plan --subnet a=10.0.0.0/20 --subnet db=10.0.16.0/24 --instance-type m5.large -f topologies.yaml --topology-pods databases=30 --topology-places 9 --nodes 50
+  kubectl get subnets.enipool.io,podsubnettopologies -o yaml | enipoolctl plan --instance-type m5.large -f - --topology-places 9
   enipoolctl plan --nodes 5000 --pods 150000 --max-pods 30 --max-enis 8 --ips-per-eni 40`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if !slices.Contains(formats, f.output) {
 				return fmt.Errorf("--output %s: must be one of %s", f.output, strings.Join(formats, ", "))
+			}
+			if f.objects, err = f.ReadObjects(cmd.InOrStdin()); err != nil {
+				return err
+			}
+			if err := f.checkObjects(); err != nil {
+				return err
 			}
 			if f.forAutoscalers() {
 				return f.printForAutoscalers(cmd.OutOrStdout())
@@ -85,8 +105,7 @@ The exit code is 1 if --nodes or --pods do not fit.`,
 			if err != nil {
 				return err
 			}
-			missed := slices.ContainsFunc(plans, func(p planned) bool { return p.Answer != nil && !p.Answer.Met })
-			if err := printPlans(cmd.OutOrStdout(), f.output, plans); err != nil || !missed {
+			if err := printPlans(cmd.OutOrStdout(), f.output, plans); err != nil || !slices.ContainsFunc(plans, planned.isMissed) {
 				return err
 			}
 			return &cli.ExitError{Code: 1}
@@ -106,6 +125,7 @@ func (f *commandFlags) registerAll(cmd *cobra.Command) {
 	flags.StringVar(&f.Cloud, "cloud", "", "aws or baidu; default: aws with an instance type of AWS, baidu with one of Baidu's or --cpus, else neither")
 	flags.IntVar(&f.Reserved, "reserved", 0, "addresses of each subnet that the cloud keeps; default: 5 on aws, else 2")
 	f.InstanceFlags.Register(cmd, "type of a node, like m5.large or bcc.g5.c16m64; repeatable")
+	f.ObjectFlags.Register(cmd)
 	flags.IntSliceVar(&f.maxPods, "max-pods", nil, "most pods of a node; repeatable; default: 110, or what a node carries if that is less")
 	flags.IntVar(&f.need.Nodes, "nodes", 0, "nodes that the cluster should have at least")
 	flags.IntVar(&f.need.Pods, "pods", 0, "pods that the cluster should have at least")

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/enipool/enipool/pkg/capacity"
+	"github.com/enipool/enipool/plugins/enipoolctl/account"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
 
@@ -56,7 +57,11 @@ func printInstance(w io.Writer, plans []planned) error {
 	if cloud == "" {
 		cloud = "not named with --cloud"
 	}
-	fmt.Fprintf(w, "instance %s: %d x %d %s at most %d pods\n", first.Instance, first.MaxENIs, first.IPsPerENI, what, first.NodeMost)
+	kept := ""
+	if first.Places > 0 {
+		kept = "; " + account.KeptText(first.KeptENIs, first.Places)
+	}
+	fmt.Fprintf(w, "instance %s: %d x %d %s at most %d pods%s\n", first.Instance, first.MaxENIs, first.IPsPerENI, what, first.NodeMost, kept)
 	fmt.Fprintf(w, "cloud    %s: keeps %d addresses of a subnet, allows %s\n\n", cloud, first.Reserved, quota)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "MAX-PODS\tSUBNET\tZONE\tAVAILABLE\tENIS/NODE\tIPS/NODE\tNODES\tPODS\tWASTED\tLIMIT")
@@ -75,6 +80,9 @@ func printInstance(w io.Writer, plans []planned) error {
 	}
 	for _, p := range plans {
 		printRemarks(w, p.Plan)
+	}
+	if first.Topologies != nil {
+		return printTopologies(w, *first.Topologies)
 	}
 	return nil
 }

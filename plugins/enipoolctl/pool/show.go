@@ -43,7 +43,9 @@ pool in agent.yaml:
   hold-interval    the last release was less than releaseInterval ago, or what is
                    left can't be released yet
   exhausted        the subnet has no more: the pods' addresses and exhaustedSpare
-  clamped          a bound rules: minPool, what the node can hold, or what pods have`,
+  clamped          a bound rules: minPool, what the node can hold, or what pods have
+
+The exit code is 1 if no pod has the port of --port.`,
 		Example: "  enipoolctl pool show -o wide\n  enipoolctl pool show --port 8080\n  enipoolctl pool show --watch",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -4,6 +4,7 @@ const simulateExample = `  enipoolctl simulate --trace test/traces/alibaba-gpu-2
   enipoolctl simulate --workload burst --pods-per-node 40 --instance-type m5.4xlarge --compare batch:B=8,name=small --compare batch:B=32,name=large --html burst.html
   enipoolctl simulate --cloud aws --nodes 1000
   enipoolctl simulate --cloud aws --nodes 5000 --operator
+  enipoolctl simulate --cloud aws --nodes 500 --operator --topology-share 20 --drain 50 --compare batch
   enipoolctl simulate --cloud aws --nodes 5000 --workload steady --pods-per-node 10 --duration 2h --compare batch
   enipoolctl simulate --workload churn --nodes 100 --duration 6h --cloud aws --subnet 10.0.0.0/20 --lead 500ms -o json`
 
@@ -57,6 +58,13 @@ calls, are the operator's own; the API server takes no time. It takes --share pe
 each limit, and its BOUND is that of its share. It can be played with up to 1,000,000
 nodes; of more than 10,000 the agents that call the cloud themselves are left out. The
 load is as long as all that is ordered takes.
+
+Pods of topologies, --topology-share percent of each node's, have addresses by name, of a
+subnet that is topologies' alone: on each node an ENI is made there, and each ENI gets
+what it is to carry in one call. With --drain some nodes lose those pods to the others
+then: a sticky or fixed address is taken from the one node before the other gets it, an
+elastic pod gets another one at once. Tables tell how long they waited and what that
+cost. Claims, pods' ends and the agents' words take no time.
 
 A setting, --compare MODE[:KEY=VALUE,...], is --config with another mode and other
 keys. Its mode is one of:

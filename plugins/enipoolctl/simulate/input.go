@@ -65,7 +65,9 @@ func (f *playFlags) readInput(compare []string) (simulation, error) {
 	if f.operator {
 		s.fleet = f.fleet(s.load)
 	}
-	s.world.Limits = m.CloudLimits()
+	if s.world.Limits = m.CloudLimits(); s.fleet != nil {
+		s.fleet.Topologies = f.hosted(s.fleet.Nodes, s.world.Limits)
+	}
 	if m.Name != account.AsGiven {
 		s.instanceType = m.Name
 	}
@@ -133,6 +135,8 @@ func (f *playFlags) makeLoad() (simulate.Load, error) {
 		return simulate.Load{}, errors.New("--pods-per-node: is for --workload; a trace has its own")
 	case f.Given("workload") && f.Given("stagger"):
 		return simulate.Load{}, errors.New("--stagger: is for --trace; each node of --workload has pods of its own")
+	case !f.operator && (f.topologyShare != 0 || f.drained != 0):
+		return simulate.Load{}, errors.New("--topology-share, --drain: are for --operator, which alone serves topologies")
 	case f.operator && (!f.shared || !simulate.AtOnce(f.load)):
 		return simulate.Load{}, errors.New("--operator: is for --cloud with --workload start or surge: it says how long all pods take to have addresses")
 	case f.Given("trace"):

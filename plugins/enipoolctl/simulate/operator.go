@@ -3,8 +3,13 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/simulate"
+	"github.com/enipool/enipool/pkg/topology"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
 
 // checkOperator judges the numbers about an operator.
@@ -19,7 +24,44 @@ func (f *playFlags) checkOperator() error {
 	case f.lead != 0:
 		return errors.New("--lead: is for agents that call the cloud themselves; leave it out with --operator")
 	}
-	return nil
+	return f.checkTopologies()
+}
+
+// strategies are what pods of topologies are played with.
+func strategies() []string {
+	return []string{strings.ToLower(string(topology.Elastic)), strings.ToLower(string(topology.Sticky)), strings.ToLower(string(topology.Fixed))}
+}
+
+// checkTopologies judges the numbers about pods of topologies.
+func (f *playFlags) checkTopologies() error {
+	if f.topologyShare == 0 {
+		for _, name := range []string{"topology-places", "topology-strategy", "drain"} {
+			if f.Given(name) {
+				return fmt.Errorf("--%s: is for pods of topologies; say how many there are with --topology-share", name)
+			}
+		}
+	}
+	switch {
+	case f.topologyShare < 0 || f.topologyShare > 99:
+		return fmt.Errorf("--topology-share %d: must be from 0 to 99", f.topologyShare)
+	case !slices.Contains(strategies(), f.strategy):
+		return fmt.Errorf("--topology-strategy %s: must be one of %s", cli.Spelled(f.strategy), strings.Join(strategies(), ", "))
+	case f.drained < 0:
+		return fmt.Errorf("--drain %d: must be at least 0", f.drained)
+	}
+	return f.AtLeast("topology-places", f.places, 1)
+}
+
+// hosted is the part of a node's pods that belongs to topologies.
+func (f *playFlags) hosted(nodes int, l eni.Limits) simulate.Hosted {
+	if f.topologyShare == 0 {
+		return simulate.Hosted{}
+	}
+	h := simulate.Hosted{Pods: (f.pods*f.topologyShare + 99) / 100, Keeps: f.strategy != strategies()[0], Drained: f.drained, Places: f.places}
+	if h.Places == 0 {
+		h.Places = h.PlacesFor(nodes, l)
+	}
+	return h
 }
 
 // fleet is the nodes of a load for an operator.
