@@ -52,12 +52,13 @@ func Choose(of Topology, pod Pod, node Node, family eni.Family, cluster *Cluster
 		return Claim{}, Wait{Cause: NoSubnet, Message: fmt.Sprintf("no subnet of topology %s with %s is ready in zone %s", of.Name, family, node.Zone)}
 	}
 	// Of a subnet that the node can't have now nothing is taken, though it is preferred: the pod would wait for an ENI beside free addresses.
-	usable := slices.DeleteFunc(slices.Clone(sources), func(from Source) bool { return !node.takes(from.Subnet) })
-	if len(usable) == 0 {
-		return Claim{}, noSlot(node, sources)
-	}
-	for _, from := range usable {
-		if at, found := cluster.pickAddr(of, from, family); found {
+	var elsewhere []Source
+	for _, from := range sources {
+		at, found := cluster.pickAddr(of, from, family)
+		switch {
+		case found && !node.takes(from.Subnet):
+			elsewhere = append(elsewhere, from)
+		case found:
 			c := Claim{Addr: at, Topology: of.Name, Subnet: from.Subnet, Namespace: pod.Namespace, Pod: pod.Name, Keep: of.Strategy}
 			switch of.Strategy {
 			case Sticky:
@@ -68,7 +69,10 @@ func Choose(of Topology, pod Pod, node Node, family eni.Family, cluster *Cluster
 			return c, Wait{}
 		}
 	}
-	return Claim{}, cluster.noRoom(of, node.Zone, usable)
+	if len(elsewhere) > 0 { // those of the node's ENIs are used up, or it has none: one more ENI serves the pod
+		return Claim{}, noSlot(node, elsewhere)
+	}
+	return Claim{}, cluster.noRoom(of, node.Zone, sources)
 }
 
 // whyNotThere says what keeps a claim's address from the node.

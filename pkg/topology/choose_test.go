@@ -75,6 +75,31 @@ func TestTheAddressOfAPodIsTheLowestThatNobodyHad(t *testing.T) {
 	}
 }
 
+// The subnet of the node's ENIs may be used up while another one of the topology has addresses: an ENI there is awaited, and no room.
+func TestASubnetWithoutAnENIOnTheNodeCountsWhenTheOthersAreUsedUp(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		taken string
+		want  Wait
+	}{
+		{"the other has one", "16-17", Wait{Cause: NoSlot, Message: "no ENI of n can carry one more address of s-y"}},
+		{"none has one", "16-17 10.0.1.16-10.0.1.17", Wait{Cause: NoRoom, Message: "no address of topology t is left in zone z: add a subnet or a range, or end claims"}},
+	} {
+		k, of := twoZones(Elastic, "10.0.1.16-10.0.1.17", "16-17")
+		k.Subnets[0].Zone = "z"
+		k.Taken = taken(tt.taken)
+		node := Node{Name: "n", Zone: "z", Subnets: []string{"s-z"}}
+		if c, why := Choose(of, member("db-0"), node, eni.IPv4, k); why != tt.want {
+			t.Errorf("%s: %+v, %+v; want %+v", tt.name, c, why, tt.want)
+		}
+	}
+	k, of := twoZones(Elastic, "10.0.1.16-10.0.1.17", "16-17")
+	k.Subnets[0].Zone, k.Taken = "z", taken("16-17")
+	if c, why := Choose(of, member("db-0"), zNode, eni.IPv4, k); c.Addr != netip.MustParseAddr("10.0.1.16") {
+		t.Errorf("of a node that may have any ENI: %+v, %+v", c, why)
+	}
+}
+
 func TestAClaimSaysHowLongItsAddressStays(t *testing.T) {
 	base := Claim{Addr: addr("4"), Topology: "t", Subnet: "s-z", Namespace: "db", Pod: "db-0"}
 	for strategy, change := range map[Strategy]func(*Claim){
