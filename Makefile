@@ -27,10 +27,10 @@ ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools previous kube test-kube e2e-kube kube-up kube-down bench-kube e2e-cri bench-cri test-cloud image demo test race soak explore lint fuzz keys bench bench-cluster clean
+.PHONY: help build tools previous kube test-kube e2e-kube kube-up kube-down bench-kube e2e-cri bench-cri test-cloud image demo test race soak explore lint fuzz keys bench bench-cluster bench-topologies clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build our programs into .build/
 	@mkdir -p $(BUILD)
@@ -56,8 +56,9 @@ race: build tools previous ## all tests that could race, with the race detector
 	@scripts/deps.sh test race $(ROOT)
 	@go list $(LONGEST) ./... | grep -vxE '$(ALONE)' | CGO_ENABLED=1 scripts/test.sh -race -short -timeout 40m
 
-soak: build ## the agent's random simulation for STEPS (1000000), agents with operators for a tenth of those, histories of real processes for CALLS (60000), the agent killed at each system call of a tick; a failing seed is printed
+soak: build ## the agent's random simulation and histories of pods of topologies for STEPS (1000000) each, agents with operators for a tenth of those, histories of real processes for CALLS (60000), the agent killed at each system call of a tick; a failing seed is printed
 	go test ./pkg/agent -count=1 -timeout 0 -run NothingIsLost -soak.steps=$(STEPS)
+	go test ./pkg/operator/claims -count=1 -timeout 0 -run NoHistoryOfPods -claims.steps=$(STEPS)
 	go test ./test/fleet -count=1 -timeout 0 -run NoSchedule -fleet.steps=$$(($(STEPS) / 10))
 	@scripts/deps.sh test
 	go test ./test/e2e -count=1 -timeout 0 -run 'TheHistory|KilledAtAnySystemCallOfATick' -history.calls=$(CALLS) -kills.all
@@ -116,6 +117,9 @@ bench: build tools ## measure, and write test/bench/RESULTS.md
 
 bench-cluster: build ## measure the operator with 5,000 agents on a real API server, and write test/bench/CLUSTER.md: 40 minutes, needs `make kube`
 	go run ./test/bench/cluster $(CLUSTER)
+
+bench-topologies: ## measure what pods of topologies wait for and cost, and write test/bench/TOPOLOGIES.md: minutes
+	go run ./test/bench/topologies
 
 clean: ## remove .build/
 	rm -rf $(BUILD)

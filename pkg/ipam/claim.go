@@ -42,7 +42,7 @@ func (s *State) reservedFor(o eni.Owner) (waiting bool, other *eni.Address) {
 		case a.Reservation == nil || a.Lost || !a.Reservation.IsFor(o):
 		case a.State == eni.Reserved:
 			waiting = true
-		case other == nil && a.Owner.Key != o.Key:
+		case other == nil && a.State == eni.Used && a.Owner.Key != o.Key: // what goes back has no owner any more
 			other = a
 		}
 	}

@@ -32,6 +32,10 @@ func TestAPodThatWaitsIsToldForWhatAndForWhom(t *testing.T) {
 			keep(s, "10.0.0.101", eni.Reservation{Namespace: "db", Pod: "db-0"})
 			claimed(t, s, "old", pod)
 		}, "pod db/db-0 waits for its address of topology db: its earlier sandbox old has 10.0.0.101 until the runtime ends that"},
+		"what goes back, and was its own": {"db", "", func(s *State) {
+			keep(s, "10.0.0.101", eni.Reservation{Namespace: "db", Pod: "db-0"})
+			s.Unreserve(addrs("10.0.0.101"), sec(1000))
+		}, "pod db/db-0 waits for its address of topology db: operator: none is reserved for it on this node yet"},
 		"its other interface": {"db", "", func(s *State) {
 			keep(s, "10.0.0.101", eni.Reservation{Namespace: "db", Pod: "db-0"})
 			other := pod

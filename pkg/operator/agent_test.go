@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,7 @@ type agent struct {
 	old       bool                  // of a release that does not say whose status it has read
 	boxes     map[netip.Addr]string // uids of the pods of topologies that have an address
 	silent    bool                  // it does nothing
+	every     time.Duration         // how often it acts, of 0 each 500 ms
 	remembers bool                  // as the real one does: the revision that it has seen outlives the object
 }
 
@@ -79,8 +81,9 @@ func (a *agent) run(ctx context.Context) {
 		if !a.silent {
 			a.tick(ctx)
 		}
+		every := cmp.Or(a.every, 500*time.Millisecond)
 		a.mu.Unlock()
-		sleep(ctx, 500*time.Millisecond)
+		sleep(ctx, every)
 	}
 }
 

@@ -26,8 +26,8 @@ func (t *term) noteClaimNode(name string, m *member) {
 		c.changed = c.changed || len(c.open[name]) > 0
 		delete(c.open, name)
 		return
-	case m.writing || len(m.deeds) > 0:
-		return // until then what is known of it stays
+	case m.writing || len(m.deeds) > 0 || m.unsaid:
+		return // until then what is known of it stays: else an address that a describe shows there would count as nowhere
 	}
 	if len(m.jobs) == 0 && len(m.unsure) == 0 {
 		delete(c.open, name)
@@ -35,6 +35,13 @@ func (t *term) noteClaimNode(name string, m *member) {
 	if is := t.claimNode(m); c.known.SetNode(is) {
 		c.changed = true
 	}
+}
+
+// hasSameAddresses tells whether two statuses have the same addresses on the same ENIs.
+func hasSameAddresses(a, b order.Status) bool {
+	return slices.EqualFunc(a.ENIs, b.ENIs, func(x, y order.ENI) bool {
+		return x.ID == y.ID && x.State == y.State && slices.Equal(x.Addresses, y.Addresses)
+	})
 }
 
 // claimNode returns a node as topologies go by it.

@@ -158,22 +158,29 @@ func (in input) learn(view order.View) order.Status {
 	return next
 }
 
-// keep returns the status with what is kept for pods of topologies. An address that shows up without an order, and has a claim, is nobody's.
+// keep returns the status with what is kept for pods of topologies. An address that was kept or has a claim, and that the decision did not know to be here, is
+// nobody's until it is decided again: else any pod could have it.
 func (in input) keep(view order.View) order.Status {
 	reserved := slices.Clone(in.orders.Reserved)
-	had := map[netip.Addr]bool{}
-	for _, e := range in.read.Status.ENIs {
-		for _, a := range order.Addresses(view.Status.Limits, e.Addresses...) {
-			had[a] = true
-		}
+	decided := map[netip.Addr]bool{}
+	for _, a := range slices.Concat(order.Addresses(view.Status.Limits, view.Status.Releasing...), in.orders.Seize) {
+		decided[a] = true
 	}
 	for _, r := range reserved {
-		had[r.Addr] = true
+		decided[r.Addr] = true
+	}
+	was := map[netip.Addr]order.Reserved{}
+	for _, r := range view.Status.Reserved {
+		was[r.Addr] = r
 	}
 	for _, e := range view.Status.ENIs {
 		for _, a := range order.Addresses(view.Status.Limits, e.Addresses...) {
-			if r, is := in.claimed(a); is && !had[a] {
-				reserved = append(reserved, r)
+			r, is := in.claimed(a)
+			if !is {
+				r, is = was[a]
+			}
+			if is && !decided[a] {
+				reserved = append(reserved, order.Reserved{Addr: a, Topology: r.Topology})
 			}
 		}
 	}

@@ -51,6 +51,7 @@ type object struct {
 	view     order.View       // of it
 	wrong    error            // why there is no view
 	answered *answered        // what the API server has not kept of the last write, nil if it has kept all
+	unsaid   bool             // of what calls and describes have told of its addresses it does not say all yet
 }
 
 // shares are what a node has to do with others of its subnets.

@@ -60,6 +60,7 @@ func (t *term) reconcile(name string) {
 		return
 	}
 	held := node.holdsNews(next, now.Mono)
+	node.unsaid = next.changed && !held && !hasSameAddresses(node.view.Status, next.view.Status)
 	if next.changed && !held && !node.answered.covers(node.network.Status, next.network.Status) {
 		t.o.Gate.setFresh(name, nil)
 		if node.barred > now.Mono {

@@ -103,8 +103,8 @@ func (d *decision) attachment(at netip.Addr, target string) (a topology.Attachme
 	case 1:
 		n := d.nodes[on[0]]
 		a = topology.Attachment{Known: n.Told && !n.Quarantined[at], Node: n.Name, NodeGone: n.Gone, Asked: d.asked[at]}
-		// What is accepted does not come back, though its pod does. Else its agent has the time to end with it.
-		a.Released = n.Releasing[at] && (n.Published[at] || target == n.Name)
+		// Until its agent says so a pod that comes back may have it: the node's plugin gives it what the node cache has, whatever is accepted by then.
+		a.Released = n.Releasing[at] && n.Published[at]
 		for _, e := range n.ENIs {
 			if slices.Contains(e.Addresses, at) {
 				a.ENI = e.ID

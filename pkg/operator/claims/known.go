@@ -251,14 +251,15 @@ func (k *Known) TakeSets(list []Name, began time.Time) {
 	}
 }
 
-// setFacts says whether a claim's StatefulSet is there.
+// setFacts says whether a claim's StatefulSet is there. Only a list from after the end of its pod tells that it is not: who makes one again, and has it replace
+// the pods that it finds, is done before lists of before are a minute old.
 func (k *Known) setFacts(c topology.Claim) topology.Presence {
 	of := Name{c.Namespace, c.StatefulSet.Name}
 	since, lacks := k.sets.lacks[of]
 	switch {
 	case k.sets.last[of]:
 		return topology.Present
-	case lacks && k.sets.at.Sub(since) >= k.settle:
+	case lacks && k.sets.at.Sub(since) >= k.settle && !c.FreeSince.IsZero() && k.sets.at.After(c.FreeSince):
 		return topology.Absent
 	}
 	return topology.Unknown

@@ -64,9 +64,16 @@ func TestWhatOneListLacksIsNotAbsent(t *testing.T) {
 		t.Error("a pod is not absent by two lists")
 	}
 	claim := k.claims[netip.MustParseAddr("10.0.0.9")].Claim
+	claim.FreeSince = noon.Add(-time.Minute)
 	for i, want := range []topology.Presence{topology.Unknown, topology.Unknown, topology.Absent} {
 		if k.TakeSets(nil, noon.Add(time.Duration(i)*5*time.Second)); k.setFacts(claim) != want {
 			t.Errorf("after %d lists: %v", i+1, k.setFacts(claim))
+		}
+	}
+	// It may have been made again since those lists, and have replaced its pod.
+	for _, ends := range []time.Time{noon.Add(10 * time.Second), {}} {
+		if claim.FreeSince = ends; k.setFacts(claim) != topology.Unknown {
+			t.Errorf("a list from before the end of the pod at %s counts: %v", ends, k.setFacts(claim))
 		}
 	}
 	if k.TakeSets([]Name{{"db", "db"}}, noon.Add(time.Minute)); k.setFacts(claim) != topology.Present {

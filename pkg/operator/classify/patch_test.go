@@ -128,8 +128,29 @@ func TestWhoseGateThereIs(t *testing.T) {
 
 // BenchmarkClassify is the decision on one pod, of 32 topologies with 1,000 claims each.
 func BenchmarkClassify(b *testing.B) {
-	w := newTerm(Options{Families: []eni.Family{eni.IPv4}})
-	k := &w.known
+	k := benchKnown(b)
+	for _, tt := range []struct {
+		name, pod string
+		alike     bool
+	}{{"the first of its kind", "new", false}, {"another of it", "new", true}, {"one with a claim", "p-7-1", true}} {
+		b.Run(tt.name, func(b *testing.B) {
+			p := topology.Pod{Namespace: "db", Name: tt.pod, UID: "u", Labels: map[string]string{"app": "a-7"}}
+			for b.Loop() {
+				if !tt.alike {
+					k.forget()
+				}
+				if answer, is := k.classify(p); !is || len(answer.class.Zones) != 1 {
+					b.Fatalf("%+v", answer)
+				}
+			}
+		})
+	}
+}
+
+// benchKnown returns what is known of 32 topologies with 1,000 claims each.
+func benchKnown(b *testing.B) *known {
+	b.Helper()
+	k := &newTerm(Options{Families: []eni.Family{eni.IPv4}}).known
 	k.namespaces["db"] = map[string]string{"name": "db"}
 	var list []*crd.PodSubnetTopology
 	for i := range 32 {
@@ -149,20 +170,5 @@ func BenchmarkClassify(b *testing.B) {
 		}
 	}
 	k.takeTopologies(list)
-	for _, tt := range []struct {
-		name, pod string
-		alike     bool
-	}{{"the first of its kind", "new", false}, {"another of it", "new", true}, {"one with a claim", "p-7-1", true}} {
-		b.Run(tt.name, func(b *testing.B) {
-			p := topology.Pod{Namespace: "db", Name: tt.pod, UID: "u", Labels: map[string]string{"app": "a-7"}}
-			for b.Loop() {
-				if !tt.alike {
-					k.forget()
-				}
-				if answer, is := k.classify(p); !is || len(answer.class.Zones) != 1 {
-					b.Fatalf("%+v", answer)
-				}
-			}
-		})
-	}
+	return k
 }

@@ -1,0 +1,207 @@
+package claims_test
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/operator/claims"
+	"github.com/enipool/enipool/pkg/order"
+)
+
+// reconcile writes a node's next status, or begins calls where it says all there is to say.
+func (l *leader) reconcile(i int) {
+	m, n := l.members[i], l.w.nodes[i]
+	term := m.term.Copy()
+	before := n.versions[m.seen]
+	v := before
+	for _, done := range m.deeds {
+		v.Status = done(term, v)
+	}
+	if m.shown != nil && term.Knows(v, l.w.moment(), m.shown.Began) && lease.MayDescribe(m.shown.Began.Mono, l.acquired) {
+		for _, is := range m.nics {
+			if !slices.ContainsFunc(v.Status.ENIs, func(e order.ENI) bool { return e.ID == is.id }) {
+				v.Status = term.Made(v, l.w.moment(), n.name, is.asENI())
+			}
+		}
+		v.Status, _ = term.Described(v, l.w.moment(), *m.shown)
+	}
+	if orders, is := l.orders[n.name]; is {
+		v.Status = l.keepFor(term, v, orders)
+	}
+	if !order.IsBehind(v) {
+		v.Status, _ = term.Accept(v)
+		if len(v.Status.Releasing) > 0 || term.Awaits(v) {
+			v.Status, _ = term.Take(v)
+		}
+	}
+	if v.Status.Revision != before.Status.Revision || v.Status.Epoch != before.Status.Epoch {
+		if l.writeNode(m, n, v.Status) {
+			m.term, m.deeds = term, nil
+		}
+		return
+	}
+	m.term, m.deeds = term, nil
+	l.noteNode(i)
+	l.beginCalls(i, v)
+}
+
+// keepFor returns the status with what is kept for pods, as the operator's keep does.
+func (l *leader) keepFor(term *order.Term, v order.View, orders claims.Orders) order.Status {
+	reserved, decided := slices.Clone(orders.Reserved), map[netip.Addr]bool{}
+	for _, a := range slices.Concat(order.Addresses(v.Status.Limits, v.Status.Releasing...), orders.Seize) {
+		decided[a] = true
+	}
+	for _, r := range reserved {
+		decided[r.Addr] = true
+	}
+	was := order.Reservations(v.Status.Reserved)
+	for _, e := range v.Status.ENIs {
+		for _, a := range order.Addresses(v.Status.Limits, e.Addresses...) {
+			r, claimed := l.known.Claimed(a)
+			before, kept := was[a]
+			if (claimed || kept) && !decided[a] && l.w.off != nobodys {
+				reserved = append(reserved, order.Reserved{Addr: a, Topology: cmp.Or(r.Topology, before.Topology)})
+			}
+		}
+	}
+	next, _ := term.Reserve(v, reserved, orders.Seize...)
+	return next
+}
+
+// writeNode writes a status with the version that was read, and tells whether the leader knows that it has landed.
+func (l *leader) writeNode(m *member, n *node, next order.Status) bool {
+	w := l.w
+	current := n.current()
+	if m.seen != len(n.versions)-1 || !order.Follows(current.Status, next) {
+		m.seen = len(n.versions) - 1
+		return false
+	}
+	luck := w.IntN(25)
+	if luck == 0 && !w.well {
+		return false
+	}
+	w.put(n, order.View{Spec: current.Spec, Status: next})
+	if w.traces {
+		w.note("status written", "%s by %d: reserved %v, releasing %v, quarantined %v, %v", n.name, l.epoch, next.Reserved, next.Releasing, next.Quarantined, addressesOf(next))
+	}
+	if luck == 1 && !w.well {
+		return false
+	}
+	m.seen = len(n.versions) - 1
+	return true
+}
+
+func addressesOf(s order.Status) (list []netip.Prefix) {
+	for _, e := range s.ENIs {
+		list = append(list, e.Addresses...)
+	}
+	return list
+}
+
+func published(s order.Spec, at netip.Addr) bool {
+	return slices.Contains(s.Release, netip.PrefixFrom(at, at.BitLen()))
+}
+
+// beginCalls begins the calls of a node whose object says all before.
+func (l *leader) beginCalls(i int, v order.View) {
+	m, n, orders := l.members[i], l.w.nodes[i], l.orders[l.w.nodes[i].name]
+	if !lease.MayCall(l.w.now, l.renewed, callTimeout) {
+		return
+	}
+	for _, e := range v.Status.ENIs {
+		if _, unsure := m.unsure[e.ID]; unsure || m.jobs[e.ID] != nil {
+			continue
+		}
+		take := m.term.Takeable(v, e.ID, orders.Take[e.ID])
+		if l.w.off == withdraw {
+			take = asPrefixes(orders.Take[e.ID])
+		}
+		for _, p := range take {
+			l.w.checkTaken(l, n, p.Addr())
+		}
+		for _, p := range m.term.Unassignable(v)[e.ID] {
+			if !l.known.IsKept(p.Addr()) && !slices.Contains(take, p) {
+				take = append(take, p)
+			}
+		}
+		if len(take) > 0 {
+			m.term.Asked(v.Status, take...)
+			l.begin(i, &call{eni: e.ID, take: take})
+		} else if bring := bringable(v.Status, orders.Assign[e.ID]); len(bring) > 0 && !l.cut[n.name] {
+			l.begin(i, &call{eni: e.ID, bring: bring})
+		}
+	}
+	if nic := orders.Make; nic.Subnet != "" && nic.Serial == v.Status.Created && !l.cut[n.name] && m.jobs[""] == nil {
+		l.begin(i, &call{nic: nic, token: order.Token(n.name, v.Status.Created)})
+	}
+}
+
+// bringable returns those of the addresses that the status keeps for pods and has on no ENI.
+func bringable(s order.Status, addrs []netip.Addr) (list []netip.Addr) {
+	has := addressesOf(s)
+	for _, a := range addrs {
+		kept := slices.ContainsFunc(s.Reserved, func(r order.Reserved) bool { return r.Addr == a && r.Pod != "" })
+		if kept && !slices.Contains(has, netip.PrefixFrom(a, a.BitLen())) {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// begin sends a call.
+func (l *leader) begin(i int, c *call) {
+	m := l.members[i]
+	c.by, c.node, c.sent = l, i, l.w.now
+	m.jobs[c.eni] = c
+	for _, p := range c.take {
+		m.open[p.Addr()] = true
+	}
+	for _, a := range c.bring {
+		m.open[a] = true
+	}
+	l.known.SetOpen(l.w.nodes[i].name, maps.Clone(m.open))
+	l.w.calls = append(l.w.calls, c)
+}
+
+// endCall takes in how a call has ended.
+func (l *leader) endCall(c *call, err error) {
+	m, w := l.members[c.node], l.w
+	delete(m.jobs, c.eni)
+	if err == errLost {
+		m.unsure[c.eni] = w.now
+		return
+	}
+	switch {
+	case len(c.take) > 0:
+		m.deeds = append(m.deeds, func(t *order.Term, v order.View) order.Status {
+			t.Answered(c.take...)
+			return t.Unassigned(v, w.moment(), c.take...)
+		})
+	case len(c.bring) > 0 && err == nil:
+		m.deeds = append(m.deeds, func(t *order.Term, v order.View) order.Status {
+			return t.Assigned(v, w.moment(), c.eni, asPrefixes(c.bring)...)
+		})
+	case len(c.bring) > 0 && err == errTaken:
+		for _, a := range c.bring {
+			l.known.NoteRefused(a, w.wall(), "")
+		}
+	case err == nil:
+		made := c.made.asENI()
+		m.deeds = append(m.deeds, func(t *order.Term, v order.View) order.Status {
+			return t.Made(v, w.moment(), w.nodes[c.node].name, made)
+		})
+	}
+}
+
+// Rules that a history can leave out.
+const (
+	first    = "a claim is written before a call"
+	withdraw = "an address is withdrawn before it is taken"
+	grace    = "an agent has the time to end with an address"
+	uids     = "an address is one pod's, and not that of any pod of its name"
+	nobodys  = "what shows up and has a claim is nobody's"
+	ends     = "a claim ends with its StatefulSet"
+	again    = "a gate is decided again when claims have ended"
+)
