@@ -130,7 +130,7 @@ func TestWhoseGateThereIs(t *testing.T) {
 func BenchmarkClassify(b *testing.B) {
 	w := newTerm(Options{Families: []eni.Family{eni.IPv4}})
 	k := &w.known
-	k.namespaces["db"] = map[string]string{"name": "db"}
+	k.namespaces["db"] = Namespace{Labels: map[string]string{"name": "db"}}
 	var list []*crd.PodSubnetTopology
 	for i := range 32 {
 		s := subnetIn(fmt.Sprint("s-", i), fmt.Sprint("zone-", i%3), "Ready")
