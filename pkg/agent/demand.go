@@ -90,14 +90,18 @@ func countDemand(cached *ipam.State, now time.Duration, first int) demand {
 				releasing[f]++
 			}
 		case line.State == eni.Held || line.IsKept(): // others', or for one pod alone: neither demand nor supply
-		case line.State == eni.Used && owners == nil:
+		case line.State != eni.Used && line.State != eni.Reserved:
+			if cached.IsCooling(line, now) {
+				resting[f]++
+			} else {
+				free[f]++
+			}
+		case owners == nil:
 			d.used++
 		case line.State == eni.Used:
 			owners[line.Owner.Key] = true
-		case cached.IsCooling(line, now):
-			resting[f]++
-		default:
-			free[f]++
+		default: // set aside: its pod is about to take it
+			owners[eni.Key{Container: "pod " + line.Reservation.UID}] = true
 		}
 		if line.State != eni.Releasing && line.State != eni.Held && !line.IsKept() && !line.Lost {
 			owned[f]++

@@ -50,8 +50,11 @@ func (s podSet) unheard(pods []eni.Pod, cached *ipam.State, waiting []nodecache.
 	}
 	s.clear()
 	for i := range cached.Addresses {
-		if line := &cached.Addresses[i]; line.State == eni.Used {
+		switch line := &cached.Addresses[i]; {
+		case line.State == eni.Used:
 			s.add(line.Owner)
+		case line.State == eni.Reserved && line.IsSetAside(): // it counts as used
+			s.uids[line.Reservation.UID] = struct{}{}
 		}
 	}
 	for i := range waiting {

@@ -17,7 +17,7 @@ import (
 func (s self) endReservations(ctx context.Context, cached *ipam.State, now time.Duration) (*ipam.State, error) {
 	var kept []netip.Addr
 	for i := range cached.Addresses {
-		if line := &cached.Addresses[i]; cached.CanUnreserve(line, now) {
+		if line := &cached.Addresses[i]; cached.CanUnreserve(line, now) && line.IsKept() {
 			kept = append(kept, line.Addr)
 		}
 	}

@@ -57,6 +57,11 @@ func (a *Agent) tick(ctx context.Context, now time.Duration) error {
 	} else {
 		cached = again
 	}
+	if again, err := a.setAside(ctx, cached, now); err != nil {
+		errs = append(errs, err)
+	} else {
+		cached = again
+	}
 	steps, err := a.planSteps(cached, now)
 	errs = append(errs, err)
 	before := a.steps

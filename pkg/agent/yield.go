@@ -52,7 +52,7 @@ func slotsOf(cached *ipam.State, index int, now time.Duration) (there, idle int,
 			case line.State == eni.Releasing:
 				going = true
 			case line.State == eni.Held || line.IsKept() || line.Lost:
-			case line.State == eni.Used || cached.IsCooling(line, now):
+			case line.State == eni.Used || line.State == eni.Reserved || cached.IsCooling(line, now):
 				has++
 			default:
 				has++

@@ -120,19 +120,25 @@ type Address struct {
 	// nobody knows any more.
 	HeldBy string
 	// Reservation is whose a Reserved address is. A used address with one is claimed: with the end of
-	// its pod it is Reserved again, never anybody's. A Releasing one with it was kept until it was withdrawn. Never changed in place.
+	// its pod it is Reserved again, never anybody's, unless it was set aside (IsSetAside): then it is any pod's after the cool-down.
+	// A Releasing one with it was kept until it was withdrawn. Never changed in place.
 	Reservation *Reservation
 }
 
+// IsSetAside tells whether it is one of the addresses for any pod that a certain pod is to have, or has: it counts as used from then on.
+func (a Address) IsSetAside() bool { return a.Reservation != nil && a.Reservation.IsGeneral() }
+
 // IsClaimed tells whether a pod has an address that was kept for it.
-func (a Address) IsClaimed() bool { return a.State == Used && a.Reservation != nil }
+func (a Address) IsClaimed() bool { return a.State == Used && a.isKeptFor() }
 
 // IsKept tells whether it is kept for a pod, that has it or is to have it: general pods neither get it nor need less by it.
-func (a Address) IsKept() bool { return a.State == Reserved || a.IsClaimed() }
+func (a Address) IsKept() bool { return (a.State == Reserved || a.State == Used) && a.isKeptFor() }
 
 // HasMoved tells whether the cloud took away an address that is kept for a pod: the pod's successor has it on another node,
 // and what this node sends there must not end at the pod that still runs here.
-func (a Address) HasMoved() bool { return a.Lost && a.Reservation != nil }
+func (a Address) HasMoved() bool { return a.Lost && a.isKeptFor() }
+
+func (a Address) isKeptFor() bool { return a.Reservation != nil && !a.IsSetAside() }
 
 // Family returns the address's family.
 func (a Address) Family() Family { return FamilyOf(a.Addr) }

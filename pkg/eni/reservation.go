@@ -15,6 +15,10 @@ type Reservation struct {
 // IsNobodys tells whether no pod is named yet: then no pod may take the address.
 func (r Reservation) IsNobodys() bool { return r.Pod == "" }
 
+// IsGeneral tells whether it is for a pod of no topology, in a namespace in which pods get only what is reserved: the agent has set it aside among the
+// addresses for any pod. What is a topology's has its name, or no pod's uid where that could not be read.
+func (r Reservation) IsGeneral() bool { return r.Topology == "" && r.Pod != "" && r.UID != "" }
+
 // IsFor tells whether the address is the owner's: it is the pod of that name, and nothing says that it is
 // another one of that name.
 func (r Reservation) IsFor(o Owner) bool {

@@ -12,7 +12,7 @@ import (
 // has to wait: it is of a topology ("" for none), its namespace is gated, or what is kept for it is not to be
 // had yet.
 func (s *State) AssignReserved(o eni.Owner, topology, device string, now time.Duration) (Lease, error) {
-	waiting, other := s.reservedFor(o)
+	waiting, other := s.reservedFor(o, topology)
 	gated := s.Settings.IsGated(o.Namespace)
 	if !waiting && other == nil && topology == "" && !gated {
 		return Lease{}, nil // this is all for a pod without a topology
@@ -25,7 +25,7 @@ func (s *State) AssignReserved(o eni.Owner, topology, device string, now time.Du
 			if device != "" && nic.Device != device {
 				continue
 			}
-			if at := s.reservedOnENI(nic.Index, o); at != nil {
+			if at := s.reservedOnENI(nic.Index, o, topology); at != nil {
 				return s.setUsed(nic, at, o, now), nil
 			}
 		}
@@ -35,11 +35,11 @@ func (s *State) AssignReserved(o eni.Owner, topology, device string, now time.Du
 
 // reservedFor tells whether something is reserved for the owner, and what another sandbox of its pod has of
 // that, nil if none has any. A lost one counts no more: the pod may have another one in its place.
-func (s *State) reservedFor(o eni.Owner) (waiting bool, other *eni.Address) {
+func (s *State) reservedFor(o eni.Owner, topology string) (waiting bool, other *eni.Address) {
 	for i := range s.Addresses {
 		a := &s.Addresses[i]
 		switch {
-		case a.Reservation == nil || a.Lost || !a.Reservation.IsFor(o):
+		case a.Reservation == nil || a.Lost || !isFor(a, o, topology):
 		case a.State == eni.Reserved:
 			waiting = true
 		case other == nil && a.State == eni.Used && a.Owner.Key != o.Key: // what goes back has no owner any more
@@ -49,15 +49,20 @@ func (s *State) reservedFor(o eni.Owner) (waiting bool, other *eni.Address) {
 	return waiting, other
 }
 
+// isFor tells whether a reserved address is the owner's. One of a topology gets nothing of what was set aside for a pod of its name that is of none.
+func isFor(a *eni.Address, o eni.Owner, topology string) bool {
+	return a.Reservation.IsFor(o) && (topology == "" || !a.IsSetAside())
+}
+
 // reservedOnENI returns the positions of what the ENI has reserved for the owner, one per family, or nil if a
 // family has none. One for this very pod goes before one for any pod of its name.
-func (s *State) reservedOnENI(index int, o eni.Owner) []int {
+func (s *State) reservedOnENI(index int, o eni.Owner, topology string) []int {
 	var at []int
 	for _, f := range s.Settings.Families {
 		best := none
 		for i := range s.Addresses {
 			a := &s.Addresses[i]
-			if a.ENI != index || a.State != eni.Reserved || a.Family() != f || !a.Reservation.IsFor(o) {
+			if a.ENI != index || a.State != eni.Reserved || a.Family() != f || !isFor(a, o, topology) {
 				continue
 			}
 			if best == none || s.Addresses[best].Reservation.UID == "" && a.Reservation.UID != "" {
@@ -104,6 +109,9 @@ func (e *Awaited) cause() string {
 		return fmt.Sprintf("what is reserved for it is not on the ENI of %s", e.Device)
 	case e.Partial:
 		return "operator: not one address of each family is reserved for it on one ENI yet"
+	}
+	if e.Gated && e.Topology == "" {
+		return "none is reserved for it on this node yet; the agent does that for a pod without a topology, the operator for another one"
 	}
 	return "operator: none is reserved for it on this node yet"
 }

@@ -17,7 +17,7 @@ func TestAPodThatWaitsIsToldForWhatAndForWhom(t *testing.T) {
 		want             string
 	}{
 		"a topology":    {"db", "", func(*State) {}, "pod db/db-0 waits for its address of topology db: operator: none is reserved for it on this node yet"},
-		"a gated place": {"", "", func(s *State) { s.Settings.Gated = []string{"db"} }, "pod db/db-0 waits for an address reserved for it, as each pod of the namespace db must: operator: none is reserved for it on this node yet"},
+		"a gated place": {"", "", func(s *State) { s.Settings.Gated = []string{"db"} }, "pod db/db-0 waits for an address reserved for it, as each pod of the namespace db must: none is reserved for it on this node yet; the agent does that for a pod without a topology, the operator for another one"},
 		"nothing":       {"", "", func(*State) {}, "<nil>"},
 		"another pod's": {"", "", func(s *State) { keep(s, "10.0.0.101", eni.Reservation{Namespace: "db", Pod: "db-1"}) }, "<nil>"},
 		"an older pod's": {"db", "", func(s *State) { keep(s, "10.0.0.101", eni.Reservation{Namespace: "db", Pod: "db-0", UID: "u-x"}) },

@@ -49,7 +49,7 @@ func (s *State) setUsed(nic eni.Interface, at []int, o eni.Owner, now time.Durat
 func (s *State) setState(i int, state eni.State, o *eni.Owner, now time.Duration) {
 	a := &s.Addresses[i]
 	a.State, a.Owner, a.Since, a.Lost, a.HeldBy = state, o, now, false, ""
-	if state == eni.Free || state == eni.Cooling || state == eni.Held {
+	if state == eni.Free || state == eni.Cooling || state == eni.Held || state == eni.Releasing && a.IsSetAside() {
 		a.Reservation = nil
 	}
 	s.touched = append(s.touched, i)
@@ -75,7 +75,8 @@ func (s *State) UndoLease(l Lease) {
 	}
 }
 
-// Free frees every address of the owner: it is cooling from now on, or reserved as before if it was claimed.
+// Free frees every address of the owner: it is cooling from now on, or reserved as before if it was claimed. One that was set aside for the owner's pod is
+// cooling too: another pod may have that name next, and a runtime that does not tell uids would give it to that one.
 // It returns what it freed, nothing for an owner without addresses.
 func (s *State) Free(k eni.Key, now time.Duration) []eni.Address {
 	return s.FreeIf(func(a eni.Address) bool { return a.Owner.Key == k }, now)
@@ -92,7 +93,7 @@ func (s *State) FreeIf(gone func(eni.Address) bool, now time.Duration) []eni.Add
 			switch {
 			case a.Lost:
 				s.setState(i, eni.Releasing, nil, now)
-			case a.Reservation != nil:
+			case a.IsClaimed():
 				s.setState(i, eni.Reserved, nil, now)
 			default:
 				s.setState(i, eni.Cooling, nil, now)

@@ -83,7 +83,7 @@ func (s *State) hasCooled(a *eni.Address, now time.Duration) bool {
 // CooledAt is when the first of what is reserved and cools has cooled, 0 for none.
 func (s *State) CooledAt(now time.Duration) (at time.Duration) {
 	for i := range s.Addresses {
-		if a := &s.Addresses[i]; a.State == eni.Reserved && !s.hasCooled(a, now) && (at == 0 || a.Since+s.Settings.CoolDown < at) {
+		if a := &s.Addresses[i]; a.State == eni.Reserved && a.IsKept() && !s.hasCooled(a, now) && (at == 0 || a.Since+s.Settings.CoolDown < at) {
 			at = a.Since + s.Settings.CoolDown
 		}
 	}

@@ -32,6 +32,7 @@ type claiming struct {
 	told    map[string]topology.Cause
 	open    map[string]map[netip.Addr]bool // by node: what calls are about whose outcome is not in its object yet
 	said    map[string]bool                // what the log has
+	search  search
 }
 
 // barred is until when what was refused is not tried again.
@@ -156,6 +157,7 @@ func (t *term) doSteps(steps claims.Steps) {
 	for _, of := range steps.Reads {
 		t.readPod(of)
 	}
+	t.takeLeft(steps.Left)
 	if now := t.now().Mono; steps.Sets && now >= t.claiming.setsAt {
 		t.claiming.setsAt = now + setsEvery
 		t.readSets()

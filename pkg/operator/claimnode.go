@@ -210,5 +210,8 @@ func (t *term) endExact(j *job, out outcome, now order.Moment) {
 				t.claiming.known.NoteRefused(a, now.Wall, why)
 			}
 		}
+		if errors.Is(out.err, cloud.ErrTaken) {
+			t.seek(slices.DeleteFunc(slices.Clone(j.bring), func(a netip.Addr) bool { return slices.Contains(out.addrs, a) }))
+		}
 	}
 }

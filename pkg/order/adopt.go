@@ -131,7 +131,7 @@ func (a *adoption) noteLine(line eni.Address) {
 	case line.Lost && !a.out[addr]:
 		c.Found = append(c.Found, addr)
 	case line.State == eni.Releasing:
-	case line.Reservation != nil && (a.out[addr] || !reserved):
+	case line.Reservation != nil && (a.out[addr] || !reserved && !line.IsSetAside()):
 		c.Unreserve = append(c.Unreserve, addr)
 	case a.out[addr] && line.State != eni.Used:
 		c.Release = append(c.Release, addr)

@@ -22,7 +22,7 @@ func (n *nic) releaseRank() int {
 	switch {
 	case n.isSpared():
 		return 0
-	case slices.ContainsFunc(n.Addresses, func(a Address) bool { return a.Reservation != nil }):
+	case slices.ContainsFunc(n.Addresses, func(a Address) bool { return a.Reservation != nil && !a.IsSetAside() }):
 		return 2
 	}
 	return 1

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -198,7 +199,7 @@ func chooseAction(claim Claim, facts Facts, now time.Time) (Action, Wait) {
 
 // detach takes the address from the ENI that has it, once nobody there uses it.
 func detach(c Claim, f Facts, now time.Time) (Action, Wait) {
-	wait := Wait{Cause: Moving, Message: fmt.Sprintf("moving %s from %s", c.Addr, f.At.Node)}
+	wait := Wait{Cause: Moving, Message: fmt.Sprintf("moving %s from %s", c.Addr, cmp.Or(f.At.Node, f.At.ENI))}
 	free := f.At.Released || f.At.NodeGone
 	switch late := f.At.Asked.Add(MoveGrace); {
 	case !free && f.At.Asked.IsZero():

@@ -12,6 +12,7 @@ const (
 	NoStatefulSet    Cause = "NoStatefulSet"    // a Fixed address is for pods of one
 	NoSubnet         Cause = "NoSubnet"         // none is ready in the zone
 	OtherZone        Cause = "OtherZone"        // the pod's address lies in another one
+	NoNode           Cause = "NoNode"           // no Node is in a zone of its subnets
 	NoRoom           Cause = "NoRoom"           // each address is taken
 	NoSlot           Cause = "NoSlot"           // no ENI of the node can carry one more
 	Conflict         Cause = "Conflict"         // an unmanaged ENI has it

@@ -120,7 +120,7 @@ func settingKeys(conf *Config) []keys.Key {
 			return once && namespaceName.MatchString(text)
 		}).At(keys.ListAt(&settings.Gated)).
 			Of(keys.Rule{"type": []string{"array", "null"}, "uniqueItems": true, "items": keys.Rule{"type": "string", "pattern": namespaceName.String()}}).
-			Live(unreleased, "Namespaces in which a pod gets only an address that is reserved for it, where the runtime does not pass the annotations of pods."),
+			Live(unreleased, "Namespaces in which a pod gets only an address that is reserved for it, by the operator or by the agent, where the runtime does not pass the annotations of pods."),
 	}
 }
 

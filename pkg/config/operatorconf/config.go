@@ -109,6 +109,10 @@ func checkTogether(file *keys.Reader, c *Config) {
 	if c.Cloud.Provider == agentconf.Baidu && c.Cloud.Prefixes && file.AllSound("cloud.provider", "cloud.prefixes") {
 		file.AddError("cloud.prefixes", c.Cloud.Prefixes, "false with provider baidu, whose ENIs take no prefixes")
 	}
+	if c.Observe && c.Topologies && file.AllSound("observe", "topologies") {
+		// To take a gate off is a change, and a pod of a topology without it would wait on its node for an address that nobody brings.
+		file.AddError("topologies", c.Topologies, "false as long as observe is true: an operator that observes takes no gate off and brings no address")
+	}
 	if least := c.Cloud.Timeout + c.Settle; c.Fence < least && file.AllSound("fence", "settle", "cloud.timeout") {
 		file.AddError("fence", keys.ShortDuration(c.Fence), fmt.Sprintf("at least cloud.timeout plus settle, %s", keys.ShortDuration(least)))
 	}

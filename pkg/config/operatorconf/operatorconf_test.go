@@ -107,6 +107,7 @@ var texts = []struct {
 	{text: least + "}\nsettle: 1m\nfence: 1m", wrong: `fence: "1m": must be at least cloud.timeout plus settle, 1m5s`},
 	{text: least + "}\nfence: 10m\nleakAge: 1h", set: func(c *Config) { c.Fence, c.LeakAge = 10*time.Minute, time.Hour }},
 	{text: least + "}\ntopologies: true", set: func(c *Config) { c.Topologies = true }},
+	{text: least + "}\ntopologies: true\nobserve: true", wrong: `topologies: "true": must be false as long as observe is true`},
 	{text: least + "}\nnamespace: enipool\nkubeconfig: /k", set: func(c *Config) { c.Namespace, c.Kubeconfig = "enipool", "/k" }},
 	{text: least + "}\nlisten: 0.0.0.0:9810\nprofile: true\nlogFormat: json", set: func(c *Config) { c.Listen, c.Profile, c.LogFormat = "0.0.0.0:9810", true, "json" }},
 	{text: "cloud: {provider: aws, cluster: prod, subnetTags: {a: b}, region: eu-west-3, prefixes: true}", set: func(c *Config) {

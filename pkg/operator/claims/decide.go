@@ -93,13 +93,14 @@ func (k *Known) podFacts(of Name) (f topology.PodFacts) {
 
 // attachment returns where an address is.
 func (d *decision) attachment(at netip.Addr, target string) (a topology.Attachment) {
-	if d.open[at] {
+	if d.open[at] || d.left.sought[at] {
 		return a
 	}
 	switch on := d.where[at]; len(on) {
 	case 0:
 		// A call of an earlier leader may still take it from an ENI of the node that says so, and from no other.
 		a.Known = d.settled && !d.nodes[target].Quarantined[at]
+		a = d.leftAt(at, a)
 	case 1:
 		n := d.nodes[on[0]]
 		a = topology.Attachment{Known: n.Told && !n.Quarantined[at], Node: n.Name, NodeGone: n.Gone, Asked: d.asked[at]}
@@ -120,7 +121,7 @@ const mostMessage = 256
 // stepClaim decides about one claim.
 func (d *decision) stepClaim(c held) {
 	of := Name{c.Namespace, c.Pod}
-	f := topology.Facts{Deleted: c.object.DeletionTimestamp != nil, Pod: d.podFacts(of), StatefulSet: d.setFacts(c.Claim), Refused: d.refused[c.Addr].at, Refusal: d.refused[c.Addr].why}
+	f := topology.Facts{Deleted: c.object.DeletionTimestamp != nil, Pod: d.podFacts(of), StatefulSet: d.setFacts(c.Claim), Refused: d.refusalOf(c.Addr).at, Refusal: d.refusalOf(c.Addr).why}
 	f.At = d.attachment(c.Addr, f.Pod.Node)
 	d.forgetAttached(c.Addr, f.At)
 	if n, is := d.nodes[f.Pod.Node]; is && c.Phase == topology.OnItsWay && f.At.Known && f.At.Node != n.Name {
@@ -205,6 +206,10 @@ func (d *decision) act(c topology.Claim, f topology.Facts, s topology.Step) {
 
 // take has an address taken that is accepted. Without its agent's word a read has to tell first which pod of the name there is.
 func (d *decision) take(claim topology.Claim, facts topology.Facts) {
+	if facts.At.Node == "" {
+		d.takeLeft(claim, d.left.at[claim.Addr])
+		return
+	}
 	orders, n := d.of(facts.At.Node), d.nodes[facts.At.Node]
 	d.leaves[claim.Addr] = true
 	switch {
@@ -215,14 +220,7 @@ func (d *decision) take(claim topology.Claim, facts topology.Facts) {
 		orders.Take[facts.At.ENI] = append(orders.Take[facts.At.ENI], claim.Addr)
 		return
 	}
-	since, before := d.wanted[claim.Addr]
-	if !before {
-		since = d.now
-		d.wanted[claim.Addr] = since
-	}
-	of := Name{claim.Namespace, claim.Pod}
-	if read, is := d.read[of]; !is || read.Before(since) {
-		d.steps.Reads = append(d.steps.Reads, of)
+	if !d.isRead(claim) {
 		return
 	}
 	orders.Take[facts.At.ENI] = append(orders.Take[facts.At.ENI], claim.Addr)

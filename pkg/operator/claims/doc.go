@@ -100,6 +100,7 @@ type Steps struct {
 	Deletes []netip.Addr // of objects, which stay until their finalizer goes
 	Forgets []netip.Addr // the finalizer goes
 	Reads   []Name       // pods that are to be read, and not from a cache, before an address is taken without its agent's word
+	Left    []Taken      // from ENIs of instances that have no Node any more
 	Sets    bool         // which StatefulSets there are is to be listed
 	Waits   []Waiting
 	Nodes   map[string]Orders

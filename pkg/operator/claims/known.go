@@ -43,6 +43,7 @@ type memory struct {
 	read     map[Name]time.Time       // when the last read of a pod began that has ended
 	creating map[netip.Addr]topology.Claim
 	sets     sets
+	left     left
 }
 
 // held is a claim with its object.

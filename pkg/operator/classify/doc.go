@@ -23,6 +23,9 @@ type Objects interface {
 	// ReadTopologies returns all that there are, and not from a cache.
 	ReadTopologies(ctx context.Context) ([]*crd.PodSubnetTopology, error)
 
+	// ReadNamespaces returns those of the namespaces that there are, and not from a cache.
+	ReadNamespaces(ctx context.Context, names []string) ([]Namespace, error)
+
 	// PatchPod patches a pod. ErrConflict: a test of the patch fails, since it is another pod by now or was changed. ErrGone: there is none.
 	PatchPod(ctx context.Context, namespace, name string, patch []Operation) error
 
@@ -47,10 +50,4 @@ type Event struct {
 
 	Listed   *[]Pod // all pods that have the gate: others have it no more
 	Complete bool   // all namespaces, subnets and claims that there were have been told of
-}
-
-// Namespace is what is told of one.
-type Namespace struct {
-	Name   string
-	Labels map[string]string
 }

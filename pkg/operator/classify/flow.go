@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/operator"
 	"github.com/enipool/enipool/pkg/topology"
 )
@@ -20,16 +21,14 @@ type Options struct {
 	Log      *slog.Logger
 	Clock    operator.Clock
 
-	// ZoneLabels returns the values of the label of Nodes for a zone, false as long as they are not known.
-	ZoneLabels func(zone string) ([]string, bool)
+	// ZoneLabels returns the values of the label of Nodes for a zone, false as long as not all Nodes are known.
+	ZoneLabels func(zone string) (operator.ZoneLabels, bool)
 
 	// CountOf returns how far a topology is used, false as long as that is not known. nil: nobody counts.
 	CountOf func(topology string) (topology.Count, bool)
 }
 
 const (
-	// atOnce is how many pods are patched at a time.
-	atOnce = 16
 	// apart is the time between two reads of topologies, and between two looks at all pods that wait.
 	apart = 100 * time.Millisecond
 	// scanEvery is how often it is asked what is to be tried again.
@@ -48,8 +47,7 @@ type term struct {
 	known
 	pods  map[key]*pod
 	fresh []key // pods that no read of topologies has followed yet
-	due   []key // pods to classify
-	busy  int   // patches under way
+	due   turns
 	reads
 	changed  bool // something that pods are classified by
 	complete bool
@@ -92,7 +90,8 @@ func Run(ctx context.Context, o Options) { newTerm(o).run(ctx) }
 
 func newTerm(o Options) *term {
 	t := &term{Options: o, pods: map[key]*pod{}, told: map[string]told{}, said: map[string]bool{}, wake: make(chan struct{}, 1)}
-	t.known.namespaces, t.Taken, t.known.Families = map[string]map[string]string{}, map[netip.Addr]bool{}, o.Families
+	t.known.namespaces, t.Taken, t.known.Families = map[string]Namespace{}, map[netip.Addr]bool{}, o.Families
+	t.due = newTurns()
 	t.forget()
 	t.wanted = true
 	return t
@@ -135,7 +134,7 @@ func (t *term) turn() time.Duration {
 		t.scanAt = now.Add(scanEvery)
 		t.retry(now)
 	}
-	t.readTopologies(now)
+	t.readIfDue(now)
 	if !t.complete || !t.succeed {
 		return scanEvery // without all there is a pod would be taken for one of no topology
 	}
@@ -147,9 +146,11 @@ func (t *term) turn() time.Duration {
 	} else if scans {
 		t.tellTopologies(now)
 	}
-	for t.busy < atOnce && len(t.due) > 0 {
-		k := t.due[0]
-		t.due = t.due[1:]
+	for {
+		k, is := t.due.next()
+		if !is {
+			break
+		}
 		t.classifyPod(k, now)
 	}
 	wait := t.scanAt.Sub(now)
@@ -187,9 +188,9 @@ func (t *term) takeEvent(e Event) {
 	}
 }
 
-// readTopologies begins to read the topologies if pods have come since the last time, or one of them has changed. A watch may lag: a pod
-// that was made after a topology must not be taken for one of none, so a read follows each pod.
-func (t *term) readTopologies(now time.Time) {
+// readIfDue begins to read the topologies, and the namespaces of the pods that have come since the last time. A watch may lag: a pod that was made
+// after a topology, or after its namespace got a label, must not be taken for one of none, so a read follows each pod.
+func (t *term) readIfDue(now time.Time) {
 	if t.reads.under || len(t.fresh) == 0 && !t.wanted || now.Before(t.reads.at) {
 		return
 	}
@@ -198,10 +199,10 @@ func (t *term) readTopologies(now time.Time) {
 	t.under.Go(func() {
 		ctx, cancel := context.WithTimeout(t.ctx, limit)
 		defer cancel()
-		list, err := t.Objects.ReadTopologies(ctx)
+		list, in, err := t.readAll(ctx, namespacesOf(batch))
 		t.post(func() {
 			t.reads.under = false
-			if t.note("topologies can't be read; it is tried again, and gated pods wait", err); err != nil {
+			if t.note("topologies and namespaces can't be read; it is tried again, and gated pods wait", err); err != nil {
 				t.fresh, t.wanted = append(batch, t.fresh...), true
 				t.reads.pause = min(longestPause, max(scanEvery, 2*t.reads.pause))
 				t.reads.at = t.Clock.Now().Add(t.reads.pause)
@@ -211,15 +212,27 @@ func (t *term) readTopologies(now time.Time) {
 				t.changed = true
 				t.forget() // those of the batch go by this list, though all that wait are looked at later
 			}
+			for _, n := range in {
+				t.changed = t.takeNamespace(n, false) || t.changed
+			}
 			t.succeed, t.reads.pause = true, 0
 			for _, k := range batch {
 				if p := t.pods[k]; p != nil && p.fresh && p.seen <= last {
 					p.fresh = false
-					t.due = append(t.due, k)
+					t.due.add(k)
 				}
 			}
 		})
 	})
+}
+
+// readAll reads what pods of these namespaces are classified by and what may have changed just before they were made.
+func (t *term) readAll(ctx context.Context, namespaces []string) (list []*crd.PodSubnetTopology, in []Namespace, err error) {
+	if list, err = t.Objects.ReadTopologies(ctx); err != nil || len(namespaces) == 0 {
+		return list, nil, err
+	}
+	in, err = t.Objects.ReadNamespaces(ctx, namespaces)
+	return list, in, err
 }
 
 // note logs an error once, until it goes well again.

@@ -1,7 +1,6 @@
 package classify
 
 import (
-	"maps"
 	"net/netip"
 	"reflect"
 
@@ -18,7 +17,7 @@ const (
 // known is what pods are classified by.
 type known struct {
 	topology.Cluster
-	namespaces map[string]map[string]string // their labels
+	namespaces map[string]Namespace // by name
 	topologies []*crd.PodSubnetTopology
 	unreadable map[string]error // topologies, by name
 	memo       map[alike]outcome
@@ -38,11 +37,11 @@ type alike struct {
 
 // classify says what becomes of a pod, false as long as its namespace is not known. Thousands may wait for the same: that is worked out once.
 func (k *known) classify(p topology.Pod) (outcome, bool) {
-	labels, is := k.namespaces[p.Namespace]
+	in, is := k.namespaces[p.Namespace]
 	if !is {
 		return outcome{}, false
 	}
-	p.NamespaceLabels = labels
+	p.NamespaceLabels = in.Labels
 	of, found := topology.Find(p, k.Topologies)
 	if !found {
 		return outcome{}, true
@@ -69,18 +68,7 @@ func (k *known) ask(p topology.Pod) (o outcome) {
 // forget drops what was worked out.
 func (k *known) forget() { k.memo = map[alike]outcome{} }
 
-// takeNamespace takes a namespace in, and tells whether that changes anything.
-func (k *known) takeNamespace(n Namespace, deleted bool) bool {
-	was, is := k.namespaces[n.Name]
-	if deleted {
-		delete(k.namespaces, n.Name)
-		return false // its pods go too
-	}
-	k.namespaces[n.Name] = n.Labels
-	return !is || !maps.Equal(was, n.Labels)
-}
-
-// takeSubnet does that for a subnet. Most of what is told of one are counts.
+// takeSubnet takes a subnet in, and tells whether that changes anything. Most of what is told of one are counts.
 func (k *known) takeSubnet(s *crd.Subnet, deleted bool) (changed bool, err error) {
 	is, err := s.ForTopologies(keptFirst, keptLast)
 	for i, was := range k.Subnets {

@@ -151,7 +151,7 @@ func BenchmarkClassify(b *testing.B) {
 func benchKnown(b *testing.B) *known {
 	b.Helper()
 	k := &newTerm(Options{Families: []eni.Family{eni.IPv4}}).known
-	k.namespaces["db"] = map[string]string{"name": "db"}
+	k.namespaces["db"] = Namespace{Labels: map[string]string{"name": "db"}}
 	var list []*crd.PodSubnetTopology
 	for i := range 32 {
 		s := subnetIn(fmt.Sprint("s-", i), fmt.Sprint("zone-", i%3), "Ready")

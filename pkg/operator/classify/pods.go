@@ -48,7 +48,7 @@ func (t *term) takeList(list []Pod) {
 func (t *term) queue(p *pod) {
 	if !p.queued && !p.flying {
 		p.queued = true
-		t.due = append(t.due, p.key())
+		t.due.add(p.key())
 	}
 }
 
@@ -92,14 +92,15 @@ func (t *term) classifyPod(k key, now time.Time) {
 		t.tellPod(p, string(why.Cause), why.Message)
 		return
 	}
-	var labels []string
-	for _, zone := range answer.class.Zones {
-		of, is := t.ZoneLabels(zone)
-		if !is {
-			p.barred = now.Add(scanEvery)
-			return
-		}
-		labels = append(labels, of...)
+	labels, wait := t.labelsOf(p, answer.class, now)
+	switch {
+	case !wait.Until.IsZero():
+		p.barred = wait.Until
+		return
+	case wait.Cause != "":
+		p.barred = now.Add(longestPause) // nothing tells of a Node's label here
+		t.tellPod(p, string(wait.Cause), wait.Message)
+		return
 	}
 	t.patchPod(p, patchOf(p.Pod, answer.class.Topology, labels))
 }
@@ -107,7 +108,7 @@ func (t *term) classifyPod(k key, now time.Time) {
 // patchPod patches a pod beside the loop.
 func (t *term) patchPod(p *pod, patch []Operation) {
 	p.flying = true
-	t.busy++
+	t.due.begin(p.Namespace)
 	k, version := p.key(), p.Version
 	t.under.Go(func() {
 		ctx, cancel := context.WithTimeout(t.ctx, limit)
@@ -119,7 +120,7 @@ func (t *term) patchPod(p *pod, patch []Operation) {
 
 // endPatch takes in how that has ended.
 func (t *term) endPatch(p *pod, version string, err error) {
-	t.busy--
+	t.due.end(p.Namespace)
 	p.flying = false
 	now := t.Clock.Now()
 	switch {

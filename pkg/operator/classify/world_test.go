@@ -43,10 +43,16 @@ type world struct {
 	labels                 map[string][]string // of zones, nil: each has its own name
 	counts                 map[string]topology.Count
 	unknown                bool // whether they are is not known
+	nodeless               bool // no Node was seen in any zone
+	namespaces             map[string]Namespace
+	deaf                   bool                     // the watch tells of no namespace
+	hang                   map[string]chan struct{} // patches in a namespace end when it is closed
+	flying, most           map[string]int           // patches under way, and the most that there were, by namespace
 }
 
 func newWorld(t *testing.T) *world {
-	return &world{t: t, pods: map[key]*corev1.Pod{}, topologies: map[string]*crd.PodSubnetTopology{}}
+	return &world{t: t, pods: map[key]*corev1.Pod{}, topologies: map[string]*crd.PodSubnetTopology{}, namespaces: map[string]Namespace{},
+		hang: map[string]chan struct{}{}, flying: map[string]int{}, most: map[string]int{}}
 }
 
 // in runs a flow in the world, in a time of its own.
@@ -65,13 +71,13 @@ func (w *world) in(body func(f *term)) {
 				c, known := w.counts[topology]
 				return c, known
 			},
-			ZoneLabels: func(zone string) ([]string, bool) {
+			ZoneLabels: func(zone string) (operator.ZoneLabels, bool) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				if list, has := w.labels[zone]; has {
-					return list, !w.unknown
+					return operator.ZoneLabels{Values: list, Seen: len(list) > 0 && !w.nodeless}, !w.unknown
 				}
-				return []string{zone}, !w.unknown
+				return operator.ZoneLabels{Values: []string{zone}, Seen: !w.nodeless}, !w.unknown
 			}})
 		ctx, stop := context.WithCancel(context.Background())
 		ended := make(chan struct{})
@@ -105,7 +111,12 @@ func (w *world) Watch(ctx context.Context, tell func(Event)) {
 // say tells of a change.
 func (w *world) say(e Event) {
 	w.mu.Lock()
-	tell, silent := w.tell, w.lags && (e.Pod != nil || e.Topology)
+	if n := e.Namespace; n != nil && n.Version == "" {
+		w.version++
+		n.Version = strconv.Itoa(w.version)
+		w.namespaces[n.Name] = *n
+	}
+	tell, silent := w.tell, w.lags && (e.Pod != nil || e.Topology) || w.deaf && e.Namespace != nil
 	if tell == nil {
 		w.first = append(w.first, e)
 	}
@@ -133,9 +144,42 @@ func (w *world) ReadTopologies(context.Context) (list []*crd.PodSubnetTopology, 
 	return list, w.refused("read")
 }
 
-func (w *world) PatchPod(_ context.Context, namespace, name string, patch []Operation) error {
+func (w *world) ReadNamespaces(_ context.Context, names []string) (list []Namespace, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range names {
+		if n, is := w.namespaces[name]; is {
+			list = append(list, n)
+		}
+	}
+	return list, w.refused("namespaces")
+}
+
+// fly notes a patch that begins, and waits as long as patches of its namespace hang.
+func (w *world) fly(ctx context.Context, namespace string, by int) error {
+	w.mu.Lock()
+	w.flying[namespace] += by
+	w.most[namespace] = max(w.most[namespace], w.flying[namespace])
+	hang := w.hang[namespace]
+	w.mu.Unlock()
+	if by < 0 || hang == nil {
+		return nil
+	}
+	select {
+	case <-hang:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (w *world) PatchPod(ctx context.Context, namespace, name string, patch []Operation) error {
 	if w.before != nil {
 		w.before(name)
+	}
+	defer w.fly(ctx, namespace, -1)
+	if err := w.fly(ctx, namespace, 1); err != nil {
+		return err
 	}
 	w.mu.Lock()
 	w.patches++

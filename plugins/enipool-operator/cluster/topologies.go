@@ -128,7 +128,8 @@ func (o *Topologies) watchObjects(ctx context.Context, kinds []client.Object, te
 func tellKind(tell func(classify.Event), of any, deleted bool) {
 	switch of := of.(type) {
 	case *corev1.Namespace:
-		tell(classify.Event{Namespace: &classify.Namespace{Name: of.Name, Labels: of.Labels}, Deleted: deleted})
+		n := namespaceOf(&of.ObjectMeta)
+		tell(classify.Event{Namespace: &n, Deleted: deleted})
 	case *crd.Subnet:
 		tell(classify.Event{Subnet: of, Deleted: deleted})
 	case *crd.AddressClaim:

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -16,10 +15,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/kube/crd"
@@ -32,6 +29,7 @@ type gates struct {
 	*testing.T
 	config *rest.Config
 	client.Client
+	operator string // who classifies pods, "" for the one who may do all
 	mu       sync.Mutex
 	notices  []string
 	requests map[string]int
@@ -44,13 +42,7 @@ func newGates(t *testing.T) *gates {
 	o, err := New(g.config, slog.New(slog.DiscardHandler))
 	must(t, err)
 	g.Client = o.client
-	text, err := os.ReadFile("../../../conf/kubernetes/topologies/gate.yaml")
-	must(t, err)
-	for _, doc := range strings.Split(string(text), "\n---\n") {
-		object := &unstructured.Unstructured{}
-		must(t, yaml.Unmarshal([]byte(doc), &object.Object))
-		must(t, g.Create(t.Context(), object))
-	}
+	g.apply("gate.yaml")
 	for name, labels := range map[string]map[string]string{"db": {"enipool.io/topologies": "enabled", "team": "db"}, "web": nil} {
 		must(t, g.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}))
 	}
@@ -77,6 +69,7 @@ func pod(namespace, name string, change func(*corev1.Pod)) *corev1.Pod {
 func (g *gates) run() (stop func()) {
 	g.Helper()
 	config := rest.CopyConfig(g.config)
+	config.Impersonate.UserName = g.operator
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			g.mu.Lock()
@@ -96,7 +89,9 @@ func (g *gates) run() (stop func()) {
 	go func() {
 		defer close(ended)
 		classify.Run(ctx, classify.Options{Objects: objects, Families: []eni.Family{eni.IPv4}, Log: slog.New(slog.DiscardHandler), Clock: operator.Wall{},
-			ZoneLabels: func(zone string) ([]string, bool) { return []string{zone}, true },
+			ZoneLabels: func(zone string) (operator.ZoneLabels, bool) {
+				return operator.ZoneLabels{Values: []string{zone}, Seen: true}, true
+			},
 			Tell: func(n operator.Notice) {
 				g.mu.Lock()
 				defer g.mu.Unlock()

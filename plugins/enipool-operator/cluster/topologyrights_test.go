@@ -27,7 +27,7 @@ import (
 func topologyRights(t *testing.T) (needed, more []right) {
 	more = rightsIn(t, "operator/account.yaml")
 	for _, r := range rightsIn(t, "topologies/account.yaml") {
-		if r.verb == "list" && (r.resource == "namespaces" || r.resource == "addressclaims") {
+		if r.verb == "list" && r.resource == "addressclaims" {
 			more = append(more, r)
 		} else {
 			needed = append(needed, r)
@@ -54,6 +54,16 @@ func (b *bed) classify(ctx context.Context, u *user) error {
 	}
 	if _, err := o.ReadTopologies(ctx); err != nil {
 		return err
+	}
+	if list, err := o.ReadNamespaces(ctx, []string{u.name, "nowhere"}); err != nil || len(list) != 1 || list[0].Name != u.name || list[0].UID == "" || list[0].Version == "" {
+		return fmt.Errorf("namespaces: %+v, %w", list, err)
+	}
+	many := []string{u.name}
+	for i := range mostNamed {
+		many = append(many, fmt.Sprint("nowhere-", i))
+	}
+	if list, err := o.ReadNamespaces(ctx, many); err != nil || len(list) != 1 || list[0].Name != u.name {
+		return fmt.Errorf("of all namespaces: %+v, %w", list, err)
 	}
 	if err := b.kinds.Get(ctx, client.ObjectKey{Name: u.name}, t); err != nil {
 		return err
