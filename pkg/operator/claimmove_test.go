@@ -368,7 +368,7 @@ func TestNoHistoryWithLateMovesBreaksTheAddressesOfTopologies(t *testing.T) {
 			})
 		})
 	}
-	if moves < 5*count {
+	if moves < count {
 		t.Errorf("only %d calls move addresses", moves)
 	}
 }
