@@ -129,16 +129,14 @@ func (a *agent) tick(ctx context.Context) {
 	a.runBoxes(v)
 	waiting := a.startPods(now)
 	next := a.spec(v, waiting, now)
-	withdrawn := []netip.Prefix(nil)
-	if waiting > 0 {
-		var back []netip.Addr
-		for _, line := range a.state.Addresses {
-			if line.State == eni.Releasing && len(back) < waiting {
-				back = append(back, line.Addr)
-			}
+	var back []netip.Addr
+	for _, line := range a.state.Addresses {
+		kept := slices.ContainsFunc(v.Status.Reserved, func(r order.Reserved) bool { return r.Addr == line.Addr }) // again, as the real one finds
+		if line.State == eni.Releasing && (len(back) < waiting || kept) {
+			back = append(back, line.Addr)
 		}
-		next, withdrawn = order.Withdraw(v, next, back)
 	}
+	next, withdrawn := order.Withdraw(v, next, back)
 	if !order.Stale(a.head, v.Status) && !a.untold && !a.old {
 		next = order.Hear(v, next)
 	}

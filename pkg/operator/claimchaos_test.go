@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -74,6 +75,64 @@ func (h *histories) calm() {
 	}
 }
 
+// newHistories returns what happens by chance in a world, where what is told comes late and some requests fail.
+func newHistories(w *world, c *claimStore, seed uint64) *histories {
+	h := &histories{Rand: rand.New(rand.NewPCG(seed, 3)), w: w, c: c, names: []string{"db-0", "db-1", "db-2", "web-0", "web-1", "x-0"}}
+	c.mu.Lock()
+	c.lag = time.Duration(h.IntN(2000)) * time.Millisecond
+	c.mu.Unlock()
+	w.store.mu.Lock()
+	w.store.lag, w.store.percent = time.Duration(h.IntN(1000))*time.Millisecond, h.IntN(10)
+	w.store.mu.Unlock()
+	return h
+}
+
+// happen lets it happen. Then each pod has to get its address, and when there are none any more nothing of the range is to be left.
+func (h *histories) happen(ctx context.Context, lies netip.Prefix) {
+	w, c := h.w, h.c
+	for range 60 {
+		h.event(ctx)
+	}
+	h.calm()
+	for _, l := range h.old {
+		l.cancel()
+	}
+	for _, name := range h.names {
+		if h.IntN(2) == 0 {
+			c.run(name, h.node(), of(name))
+		}
+	}
+	w.until(15*time.Minute, func() bool {
+		c.checkBoxes()
+		for _, a := range w.agents {
+			for _, p := range c.onNode(a.name) {
+				if !c.runs(p.Name.Name, a.name) {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	for _, name := range h.names {
+		c.stop(name)
+	}
+	c.setSets()
+	w.until(30*time.Minute, func() bool {
+		left := 0
+		for at := range w.places() {
+			if lies.Contains(at) {
+				left++
+			}
+		}
+		for _, a := range w.agents {
+			left += len(w.store.node(a.name).Status.Reserved)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return left+len(c.claims) == 0
+	})
+}
+
 // Whatever pods, nodes, agents, people and leaders do: no pod has what is elsewhere, no address has two, each pod gets its address in the end, and
 // without pods nothing is left.
 func TestNoHistoryBreaksTheAddressesOfTopologies(t *testing.T) {
@@ -84,54 +143,7 @@ func TestNoHistoryBreaksTheAddressesOfTopologies(t *testing.T) {
 	for seed := range count {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			playClaims(t, setup{nodes: 3, seed: uint64(seed)}, func(ctx context.Context, w *world, c *claimStore) {
-				h := &histories{Rand: rand.New(rand.NewPCG(uint64(seed), 3)), w: w, c: c, names: []string{"db-0", "db-1", "db-2", "web-0", "web-1", "x-0"}}
-				c.mu.Lock()
-				c.lag = time.Duration(h.IntN(2000)) * time.Millisecond
-				c.mu.Unlock()
-				w.store.mu.Lock()
-				w.store.lag, w.store.percent = time.Duration(h.IntN(1000))*time.Millisecond, h.IntN(10)
-				w.store.mu.Unlock()
-				for range 60 {
-					h.event(ctx)
-				}
-				h.calm()
-				for _, l := range h.old {
-					l.cancel()
-				}
-				for _, name := range h.names {
-					if h.IntN(2) == 0 {
-						c.run(name, h.node(), of(name))
-					}
-				}
-				w.until(15*time.Minute, func() bool {
-					c.checkBoxes()
-					for _, a := range w.agents {
-						for _, p := range c.onNode(a.name) {
-							if !c.runs(p.Name.Name, a.name) {
-								return false
-							}
-						}
-					}
-					return true
-				})
-				for _, name := range h.names {
-					c.stop(name)
-				}
-				c.setSets()
-				w.until(30*time.Minute, func() bool {
-					left := 0
-					for at := range w.places() {
-						if mustPrefix("10.0.200.0/22").Contains(at) {
-							left++
-						}
-					}
-					for _, a := range w.agents {
-						left += len(w.store.node(a.name).Status.Reserved)
-					}
-					c.mu.Lock()
-					defer c.mu.Unlock()
-					return left+len(c.claims) == 0
-				})
+				newHistories(w, c, uint64(seed)).happen(ctx, mustPrefix("10.0.200.0/22"))
 			})
 		})
 	}

@@ -33,6 +33,7 @@ type claiming struct {
 	open    map[string]map[netip.Addr]bool // by node: what calls are about whose outcome is not in its object yet
 	said    map[string]bool                // what the log has
 	search  search
+	prunes  bool // the API server keeps no moves in one call in claims
 }
 
 // barred is until when what was refused is not tried again.
@@ -97,6 +98,7 @@ func (t *term) turnClaims() time.Duration {
 		s.ofTopologies, s.topologiesSay = c.known.RangesIn(in)
 		s.text = fmt.Sprint(s.ofTopologies)
 	}
+	c.known.SetMoves(t.movesFacts(now.Mono))
 	steps := c.known.Decide(now.Wall, !t.looks.shown.IsZero() && t.looks.shown.Sub(t.lead.Acquired) >= t.o.Lease.Settle)
 	if at := steps.Next; !at.IsZero() {
 		c.next = min(c.next, now.Mono+at.Sub(now.Wall))
@@ -107,6 +109,14 @@ func (t *term) turnClaims() time.Duration {
 				t.dirty[name] = true
 			}
 		}
+	}
+	for name, o := range steps.Nodes {
+		if len(o.Move) > 0 { // what they wait for may be of the nodes that have the addresses
+			t.dirty[name] = true
+		}
+	}
+	if at := c.known.DescribesAt(); at > 0 {
+		t.describeForLate(at, now.Mono)
 	}
 	c.orders = steps.Nodes
 	t.doSteps(steps)
@@ -138,10 +148,7 @@ func (t *term) topologySubnets() (list []topology.Subnet) {
 func (t *term) doSteps(steps claims.Steps) {
 	objects, known := t.o.Claims, t.claiming.known
 	for _, w := range steps.Writes {
-		next := known.Object(w.Addr).DeepCopy()
-		next.Status.Write(w.Status)
-		next.Status.Message = w.Message
-		t.request("claim "+next.Name, next.Name, func(ctx context.Context) (*crd.AddressClaim, error) { return objects.WriteClaim(ctx, next) }, nil)
+		t.writeClaim(w)
 	}
 	for _, claim := range steps.Creates {
 		t.createClaim(claim)

@@ -132,6 +132,11 @@ func (t *term) claimSteps(node *member, view order.View) (list []planned) {
 		} else if bring := bringable(view.Status, orders.Assign[e.ID]); len(bring) > 0 && e.State == order.Attached && !node.node.Cut {
 			step.Do, step.Count = pool.Assign, len(bring)
 			list = append(list, planned{Step: step, Request: place(t.action("Assign", e.Index), e.ID), exact: exact{bring: bring}})
+		} else if from := orders.Move[e.ID]; e.State == order.Attached && !node.node.Cut {
+			if bring := t.movable(view.Status, from); len(bring) > 0 {
+				step.Do, step.Subnet = pool.Assign, "" // the subnet has as many left as before
+				list = append(list, planned{Step: step, Request: place(t.action("Assign", e.Index), e.ID), exact: exact{bring: bring, from: from}})
+			}
 		}
 	}
 	if nic := orders.Make; nic.Subnet != "" && nic.Serial == view.Status.Created && !node.node.Cut {
@@ -144,6 +149,7 @@ func (t *term) claimSteps(node *member, view order.View) (list []planned) {
 // exact is what a call is about that is for pods of topologies.
 type exact struct {
 	bring    []netip.Addr // that an ENI is to get, and no others
+	from     claims.Move  // the ENI of another node that loses them by that, the zero Move for none
 	take     []netip.Prefix
 	topology string // whose a new ENI is
 }
@@ -176,6 +182,9 @@ func (t *term) beginExact(j *job) {
 	if c == nil {
 		return
 	}
+	if j.from.ENI != "" {
+		c.known.NoteMoving(j.bring)
+	}
 	of := j.Request.Node
 	for _, a := range append(order.Addresses(j.member.view.Status.Limits, j.prefixes...), j.bring...) {
 		if c.open[of] == nil {
@@ -199,6 +208,10 @@ func (t *term) endExact(j *job, out outcome, now order.Moment) {
 		return
 	}
 	t.claiming.changed = true
+	if j.from.ENI != "" {
+		t.endMove(j, out, now)
+		return
+	}
 	if isOfAddresses(out.err) {
 		t.o.Log.Warn("the cloud does not give a node addresses of topologies; it is asked again in a while", "node", j.Node, "eni", j.ENI, "addresses", j.bring, "error", out.err)
 		why := ""

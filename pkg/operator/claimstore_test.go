@@ -36,6 +36,7 @@ type claimStore struct {
 	heard      []string
 	passes     func(what string) // is called before each write
 	lag        time.Duration
+	prunes     bool // the kinds are older than the operator
 }
 
 func (w *world) withTopologies(list ...*crd.PodSubnetTopology) *claimStore {
@@ -172,7 +173,9 @@ func (s *claimStore) WriteClaim(ctx context.Context, c *crd.AddressClaim) (*crd.
 		return old.DeepCopy(), nil
 	}
 	next := old.DeepCopy()
-	next.Status = c.DeepCopy().Status
+	if next.Status = c.DeepCopy().Status; s.prunes {
+		next.Status.ToInterface = ""
+	}
 	return s.keep(next), nil
 }
 

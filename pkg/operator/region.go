@@ -248,7 +248,7 @@ func (t *term) looked(s seen, members map[string]*member) {
 		t.takePlaces(s)
 	}
 	if s.all {
-		t.looks.all, t.looks.shown = s.began.Mono+t.o.Describe, s.began.Wall
+		t.looks.all, t.looks.shown, t.looks.begun = s.began.Mono+t.o.Describe, s.began.Wall, s.began.Mono
 		t.o.Meter.Described(now.Mono - s.began.Mono)
 		t.leaveToOthers(s.began.Mono)
 		t.compareNames()

@@ -48,6 +48,7 @@ type looks struct {
 	all     time.Duration // when the next describe of everything is due
 	early   bool          // the first of the term was begun: of those alone whose pods wait
 	shown   time.Time     // when the last that succeeded began
+	begun   time.Duration // the same since the lease was got
 	whole   misses        // of describes of everything
 	some    misses        // of describes of some nodes
 	last    error         // of the last one, nil if it succeeded

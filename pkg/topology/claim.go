@@ -28,6 +28,7 @@ type Status struct {
 	Node      string    // that had it last
 	ENI       string    // there
 	To        string    // the node that it moves to
+	ToENI     string    // a call that moves it there in one may take effect, at once or later
 	FreeSince time.Time // when its pod had ended; it is written once, so a longer wait costs no write
 	Moves     int
 }

@@ -34,6 +34,7 @@ type Facts struct {
 
 	Target  string    // the ENI of the pod's node that is to carry the address, "" if none can
 	OneCall bool      // the cloud can move it to Target in one call: in one subnet, and no range reserved there has it
+	Late    bool      // a call that moves it to the claim's ToENI may take effect yet
 	Refused time.Time // when the cloud has last refused it
 	Refusal string    // why, "" if an unmanaged ENI has it
 }
@@ -50,6 +51,7 @@ type PodFacts struct {
 type Attachment struct {
 	Known     bool   // and no call is open that may change it
 	ENI, Node string // none: no ENI of ours has it
+	Accepted  bool   // that it leaves its node: no pod there gets it any more
 	Released  bool   // the node's agent has ended with it, and that is accepted: it goes back whatever happens
 	NodeGone  bool   // deleted, not ready, or out of service: its agent says nothing
 	Asked     time.Time
@@ -64,7 +66,7 @@ const (
 	Withdraw        // the node that has the address is told that no pod there gets it; its agent releases it
 	Unassign        // from the ENI that has it
 	Assign          // to Target
-	Reassign        // both in one call
+	Reassign        // both in one call, once that it leaves its node is accepted and the claim says where it goes
 	Delete          // the object: it stays until Forget
 	Forget          // the object: its finalizer goes, and it with it
 )
@@ -91,7 +93,7 @@ func Next(claim Claim, facts Facts, now time.Time) Step {
 	default:
 		next.Status = statusWithPod(claim, facts, now)
 	}
-	if next != claim {
+	if next.ToENI = next.chooseToENI(facts, now); next != claim {
 		return Step{Claim: next}
 	}
 	step := Step{Claim: claim}
@@ -129,7 +131,7 @@ func statusWithPod(c Claim, f Facts, now time.Time) Status {
 	switch {
 	case f.Pod.Node == "":
 		s.Phase, s.To = Free, ""
-	case f.At.Known && there && !f.At.Released:
+	case f.At.Known && there && !f.At.Released && !(f.Late && f.At.ENI != c.ToENI):
 		if s.Node != "" && s.Node != f.At.Node {
 			s.Moves++
 		}
@@ -179,6 +181,8 @@ func chooseAction(claim Claim, facts Facts, now time.Time) (Action, Wait) {
 			return Nothing, Wait{Cause: InUse, Message: fmt.Sprintf("pod %s/%s has %s until it ends", claim.Namespace, claim.Pod, claim.Addr)}
 		case !facts.At.Known:
 			return Nothing, open
+		case facts.isBarred(claim):
+			return Nothing, waitForLate(claim)
 		case facts.At.ENI == "":
 			return Forget, Wait{}
 		}
@@ -189,6 +193,8 @@ func chooseAction(claim Claim, facts Facts, now time.Time) (Action, Wait) {
 			return Nothing, open
 		case facts.At.ENI != "":
 			return detach(claim, facts, now)
+		case facts.isBarred(claim):
+			return Nothing, waitForLate(claim)
 		case facts.Target == "":
 			return Nothing, Wait{Cause: NoSlot, Message: fmt.Sprintf("no ENI of %s can carry %s", claim.To, claim.Addr)}
 		}
@@ -200,15 +206,24 @@ func chooseAction(claim Claim, facts Facts, now time.Time) (Action, Wait) {
 // detach takes the address from the ENI that has it, once nobody there uses it.
 func detach(c Claim, f Facts, now time.Time) (Action, Wait) {
 	wait := Wait{Cause: Moving, Message: fmt.Sprintf("moving %s from %s", c.Addr, cmp.Or(f.At.Node, f.At.ENI))}
-	free := f.At.Released || f.At.NodeGone
-	switch late := f.At.Asked.Add(MoveGrace); {
-	case !free && f.At.Asked.IsZero():
+	switch {
+	case f.At.isFree(now):
+	case f.At.Asked.IsZero():
 		return Withdraw, wait
-	case !free && now.Before(late):
-		wait.Until = late
+	default:
+		wait.Until = f.At.Asked.Add(MoveGrace)
 		return Nothing, wait
-	case c.Phase == OnItsWay && f.OneCall && f.Target != "" && f.At.Node != c.To && c.ENI == f.At.ENI:
+	}
+	switch {
+	case f.isBarred(c):
+		return Nothing, waitForLate(c)
+	case f.movesInOne(c):
 		return Reassign, wait
 	}
 	return Unassign, wait
+}
+
+// isFree tells whether nobody where the address is uses it, or may go on using it.
+func (a Attachment) isFree(now time.Time) bool {
+	return a.Released || a.NodeGone || !a.Asked.IsZero() && !now.Before(a.Asked.Add(MoveGrace))
 }

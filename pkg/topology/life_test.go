@@ -34,6 +34,14 @@ var (
 	free   = Status{Phase: Free, Node: "a", ENI: "eni-a", FreeSince: noon.Add(-59 * time.Minute)}
 )
 
+// calling is one of which the claim says that a call moves it, and with that and a third node.
+func with(s Status, change func(*Status)) Status {
+	change(&s)
+	return s
+}
+
+var calling = with(moving, func(s *Status) { s.ToENI = "eni-b" })
+
 // People are told what the cloud has said.
 func TestWhatTheCloudRefusesIsTold(t *testing.T) {
 	c := fixed(Status{Phase: Contested, PodUID: "2"})
@@ -113,7 +121,7 @@ func TestWhatIsDoneForAClaim(t *testing.T) {
 		return at
 	}
 	released, gone := on("a"), on("a")
-	released.Released, gone.NodeGone = true, true
+	released.Accepted, released.Released, gone.NodeGone = true, true, true
 	otherENI := released
 	otherENI.ENI = "eni-x"
 	b, ending := podOn("b", "2"), Status{Phase: Releasing, Node: "a", ENI: "eni-a"}
@@ -134,7 +142,7 @@ func TestWhatIsDoneForAClaim(t *testing.T) {
 		{"and no more", fixed(moving), Facts{Pod: b, At: asked(10 * time.Second)}, Unassign, Moving, "moving 10.0.0.7 from a"},
 		{"it has ended with it", fixed(moving), Facts{Pod: b, At: released}, Unassign, Moving, "moving 10.0.0.7 from a"},
 		{"there is nobody to ask", fixed(moving), Facts{Pod: b, At: gone}, Unassign, Moving, "moving 10.0.0.7 from a"},
-		{"in one call", fixed(moving), Facts{Pod: b, At: released, OneCall: true, Target: "eni-b"}, Reassign, Moving, "moving 10.0.0.7 from a"},
+		{"in one call", fixed(calling), Facts{Pod: b, At: released, OneCall: true, Target: "eni-b"}, Reassign, Moving, "moving 10.0.0.7 from a"},
 		{"not before the node has ended with it", fixed(moving), Facts{Pod: b, At: on("a"), OneCall: true, Target: "eni-b"}, Withdraw, Moving, "moving 10.0.0.7 from a"},
 		{"not to nowhere", fixed(moving), Facts{Pod: b, At: released, OneCall: true}, Unassign, Moving, "moving 10.0.0.7 from a"},
 		{"not from an ENI that the claim does not know", fixed(moving), Facts{Pod: b, At: otherENI, OneCall: true, Target: "eni-b"}, Unassign, Moving, "moving 10.0.0.7 from a"},

@@ -34,7 +34,28 @@ type world struct {
 	seen   Presence // of the StatefulSet
 	known  map[netip.Addr]bool
 	asked  map[netip.Addr]time.Time
+
+	lateCalls
 }
+
+// lateCalls are calls in one of which nobody knows how they ended, and until when the one who leads goes by that.
+type lateCalls struct {
+	sent  []lateCall
+	until map[netip.Addr]time.Time
+	term  time.Time // until when those of leaders before it may take effect
+
+	accepted map[netip.Addr]bool // that it leaves the node that has it
+}
+
+// lateCall moves an address from wherever it is, if it comes in time.
+type lateCall struct {
+	addr  netip.Addr
+	node  string
+	until time.Time
+}
+
+// fence is for how long a call may take effect.
+const fence = 6 * time.Minute
 
 // sandbox is one on a node that has an address.
 type sandbox struct {
@@ -54,6 +75,7 @@ func newWorld(t *rapid.T) *world {
 		k:    &Cluster{Topologies: []Topology{db, web}, Subnets: []Subnet{inZone("s-z", "z")}, Families: []eni.Family{eni.IPv4}, Taken: map[netip.Addr]bool{}, Freed: map[netip.Addr]time.Time{}},
 		pods: map[string]*PodFacts{}, setThere: true, gone: map[string]bool{}, cloud: map[netip.Addr]string{}, boxes: map[string]sandbox{},
 		deleted: map[netip.Addr]bool{}, released: map[netip.Addr]bool{}, known: map[netip.Addr]bool{}, asked: map[netip.Addr]time.Time{},
+		lateCalls: lateCalls{until: map[netip.Addr]time.Time{}, accepted: map[netip.Addr]bool{}},
 	}
 }
 
@@ -106,6 +128,7 @@ func (w *world) chooseFor(name string) {
 
 func (w *world) factsOf(c Claim) Facts {
 	f := Facts{Deleted: w.deleted[c.Addr], StatefulSet: w.seen, OneCall: w.oneCall}
+	f.Late = c.ToENI != "" && (w.now.Before(w.until[c.Addr]) || w.now.Before(w.term))
 	switch p := w.pods[c.Pod]; {
 	case !w.listed:
 	case p == nil:
@@ -114,7 +137,7 @@ func (w *world) factsOf(c Claim) Facts {
 		f.Pod, f.Target = *p, "eni-"+p.Node
 	}
 	if w.known[c.Addr] {
-		f.At = Attachment{Known: true, Released: w.released[c.Addr], Asked: w.asked[c.Addr]}
+		f.At = Attachment{Known: true, Accepted: w.accepted[c.Addr] || w.released[c.Addr], Released: w.released[c.Addr], Asked: w.asked[c.Addr]}
 		if node := w.cloud[c.Addr]; node != "" {
 			f.At.Node, f.At.ENI, f.At.NodeGone = node, "eni-"+node, w.gone[node]
 		}
@@ -135,8 +158,17 @@ func (w *world) reconcile(c Claim) {
 		return
 	}
 	lost := rapid.SampledFrom([]string{"", "", "", "the call", "the answer"}).Draw(w.T, "lost")
+	if step.Action == Reassign && c.ToENI == "" {
+		w.accepted[c.Addr] = true
+		return
+	}
+	if lost != "" && step.Action == Reassign {
+		w.until[c.Addr] = w.now.Add(fence)
+	}
 	if lost == "the call" {
-		w.known[c.Addr] = false
+		if w.known[c.Addr] = false; step.Action == Reassign { // it may come later
+			w.sent = append(w.sent, lateCall{c.Addr, f.Target[len("eni-"):], w.now.Add(fence)})
+		}
 		return
 	}
 	w.do(c, f, step.Action)
@@ -161,6 +193,31 @@ func (w *world) checkWrite(was, is Claim) {
 	}
 }
 
+// takeEffect has a call come late. What a pod on another node uses by then it must not take.
+func (w *world) takeEffect(i int) {
+	call := w.sent[i]
+	w.sent = slices.Delete(w.sent, i, i+1)
+	if !w.now.Before(call.until) {
+		return
+	}
+	for uid, box := range w.boxes {
+		if p := w.pods[box.pod]; box.addr == call.addr && box.node != call.node && p != nil && p.UID == uid && !p.Ended {
+			w.Fatalf("a late call takes %s from its pod on %s", call.addr, box.node)
+		}
+	}
+	if _, claimed := w.k.Claims.byAddr[call.addr]; !claimed {
+		w.Fatalf("a late call moves %s to %s, and nobody knows of it", call.addr, call.node)
+	}
+	if w.cloud[call.addr] == call.node {
+		return
+	}
+	w.cloud[call.addr] = call.node
+	delete(w.released, call.addr)
+	delete(w.accepted, call.addr)
+	delete(w.asked, call.addr)
+	w.known[call.addr] = false // a describe is asked before anything else is done: what was described before counts no more
+}
+
 func (w *world) do(c Claim, f Facts, a Action) {
 	at := w.cloud[c.Addr]
 	switch a {
@@ -174,6 +231,7 @@ func (w *world) do(c Claim, f Facts, a Action) {
 		}
 		delete(w.cloud, c.Addr)
 		delete(w.released, c.Addr)
+		delete(w.accepted, c.Addr)
 		delete(w.asked, c.Addr)
 		if a == Reassign {
 			w.cloud[c.Addr] = f.Target[len("eni-"):]
@@ -218,7 +276,7 @@ func (w *world) runAgent(node string) {
 			w.released[at] = true
 		}
 		p := w.pods[c.Pod]
-		if p == nil || p.Node != node || p.Ended || inUse[at] || w.released[at] || w.boxes[p.UID].pod != "" {
+		if p == nil || p.Node != node || p.Ended || inUse[at] || w.released[at] || w.accepted[at] || w.boxes[p.UID].pod != "" {
 			continue
 		}
 		// Without a pod's uid it is reserved for any of the name, until that is withdrawn.
@@ -232,7 +290,7 @@ func (w *world) runAgent(node string) {
 func (w *world) settle() {
 	clear(w.gone)
 	w.listed = true
-	for range 40 {
+	for range 80 {
 		w.seen = Present
 		if !w.setThere {
 			w.seen = Absent
@@ -250,6 +308,8 @@ func (w *world) settle() {
 			if step := Next(c, f, w.now); step.Claim != c {
 				w.checkWrite(c, step.Claim)
 				w.k.Claims.Put(step.Claim)
+			} else if step.Action == Reassign && c.ToENI == "" {
+				w.accepted[c.Addr] = true
 			} else {
 				w.do(c, f, step.Action)
 			}
@@ -297,6 +357,13 @@ func (w *world) events() (list []func()) {
 			w.listed, w.seen = false, Unknown
 			clear(w.known)
 			clear(w.asked)
+			clear(w.until)
+			w.term = w.now.Add(fence)
+		}},
+		{3, func() {
+			if len(w.sent) > 0 {
+				w.takeEffect(rapid.IntRange(0, len(w.sent)-1).Draw(w.T, "late call"))
+			}
 		}},
 		{4, func() {
 			w.now = w.now.Add(rapid.SampledFrom([]time.Duration{time.Second, 7 * time.Second, time.Minute}).Draw(w.T, "passes"))

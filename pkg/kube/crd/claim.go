@@ -41,12 +41,14 @@ type Workload struct {
 
 // ClaimStatus is how far a claim is.
 type ClaimStatus struct {
-	Phase     string       `json:"phase,omitempty"` // Free, Moving, Bound, Releasing or Conflict
-	PodUID    string       `json:"podUID,omitempty"`
-	Node      string       `json:"node,omitempty"`      // that had it last
-	Interface string       `json:"interface,omitempty"` // the ENI there
-	To        string       `json:"to,omitempty"`        // the node that it moves to
-	FreeSince *metav1.Time `json:"freeSince,omitempty"`
-	Moves     int32        `json:"moves,omitempty"`
-	Message   string       `json:"message,omitempty"`
+	Phase     string `json:"phase,omitempty"` // Free, Moving, Bound, Releasing or Conflict
+	PodUID    string `json:"podUID,omitempty"`
+	Node      string `json:"node,omitempty"`      // that had it last
+	Interface string `json:"interface,omitempty"` // the ENI there
+	To        string `json:"to,omitempty"`        // the node that it moves to
+	// ToInterface is the ENI that one call moves the address to, from wherever it is. It stays until no such call can take effect any more.
+	ToInterface string       `json:"toInterface,omitempty"`
+	FreeSince   *metav1.Time `json:"freeSince,omitempty"`
+	Moves       int32        `json:"moves,omitempty"`
+	Message     string       `json:"message,omitempty"`
 }

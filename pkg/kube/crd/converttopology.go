@@ -182,7 +182,7 @@ func (c *AddressClaim) Read() (topology.Claim, error) {
 
 // Read returns how far the claim is.
 func (s ClaimStatus) Read() (topology.Status, error) {
-	is := topology.Status{Phase: topology.Phase(s.Phase), PodUID: s.PodUID, Node: s.Node, ENI: s.Interface, To: s.To, Moves: int(s.Moves)}
+	is := topology.Status{Phase: topology.Phase(s.Phase), PodUID: s.PodUID, Node: s.Node, ENI: s.Interface, To: s.To, ToENI: s.ToInterface, Moves: int(s.Moves)}
 	if s.FreeSince != nil {
 		is.FreeSince = s.FreeSince.Time
 	}
@@ -196,6 +196,7 @@ func (s ClaimStatus) Read() (topology.Status, error) {
 // Write puts how far the claim is into a status, and leaves its message alone.
 func (s *ClaimStatus) Write(from topology.Status) {
 	s.Phase, s.PodUID, s.Node, s.Interface, s.To, s.Moves = string(from.Phase), from.PodUID, from.Node, from.ENI, from.To, int32(from.Moves)
+	s.ToInterface = from.ToENI
 	if s.FreeSince = nil; !from.FreeSince.IsZero() {
 		s.FreeSince = &metav1.Time{Time: from.FreeSince}
 	}

@@ -69,7 +69,7 @@ func anyClaim(t *rapid.T) topology.Claim {
 		c.Keep, c.TTL, c.StatefulSet = topology.Fixed, 0, topology.Workload{Name: "db", UID: "u"}
 	}
 	c.Status = topology.Status{Phase: rapid.SampledFrom([]topology.Phase{"", topology.Free, topology.OnItsWay, topology.Bound, topology.Releasing, topology.Contested}).Draw(t, "phase"),
-		PodUID: rapid.SampledFrom([]string{"", "uid"}).Draw(t, "pod"), Node: "n1", ENI: "eni-1", To: rapid.SampledFrom([]string{"", "n2"}).Draw(t, "to"),
+		PodUID: rapid.SampledFrom([]string{"", "uid"}).Draw(t, "pod"), Node: "n1", ENI: "eni-1", To: rapid.SampledFrom([]string{"", "n2"}).Draw(t, "to"), ToENI: rapid.SampledFrom([]string{"", "eni-2"}).Draw(t, "to ENI"),
 		FreeSince: rapid.SampledFrom([]time.Time{{}, time.Unix(1_800_000_000, 0)}).Draw(t, "free"), Moves: anyCount(t, "moves")}
 	return c
 }

@@ -67,7 +67,7 @@ func (k *Known) Decide(now time.Time, settled bool) Steps {
 // of returns a node's orders.
 func (d *decision) of(node string) *Orders {
 	if d.orders[node] == nil {
-		d.orders[node] = &Orders{Assign: map[string][]netip.Addr{}, Take: map[string][]netip.Addr{}}
+		d.orders[node] = &Orders{Assign: map[string][]netip.Addr{}, Take: map[string][]netip.Addr{}, Move: map[string]Move{}}
 	}
 	return d.orders[node]
 }
@@ -103,7 +103,7 @@ func (d *decision) attachment(at netip.Addr, target string) (a topology.Attachme
 		a = d.leftAt(at, a)
 	case 1:
 		n := d.nodes[on[0]]
-		a = topology.Attachment{Known: n.Told && !n.Quarantined[at], Node: n.Name, NodeGone: n.Gone, Asked: d.asked[at]}
+		a = topology.Attachment{Known: n.Told && !n.Quarantined[at], Node: n.Name, NodeGone: n.Gone, Asked: d.asked[at], Accepted: n.Releasing[at]}
 		// Until its agent says so a pod that comes back may have it: the node's plugin gives it what the node cache has, whatever is accepted by then.
 		a.Released = n.Releasing[at] && n.Published[at]
 		for _, e := range n.ENIs {
@@ -125,10 +125,11 @@ func (d *decision) stepClaim(c held) {
 	f.At = d.attachment(c.Addr, f.Pod.Node)
 	d.forgetAttached(c.Addr, f.At)
 	if n, is := d.nodes[f.Pod.Node]; is && c.Phase == topology.OnItsWay && f.At.Known && f.At.Node != n.Name {
-		f.Target = d.targetOn(n, c.Claim)
+		f.Target, f.OneCall = d.targetOn(n, c.Claim), d.mayMove(c.Claim)
 	}
+	f.Late = d.isLate(c.Claim)
 	step := topology.Next(c.Claim, f, d.now)
-	if step.Claim == c.Claim && c.Phase == topology.OnItsWay && f.At.Known && f.At.ENI != "" && f.At.Node != f.Pod.Node && f.Target == "" {
+	if step.Claim == c.Claim && c.Phase == topology.OnItsWay && f.At.Known && f.At.ENI != "" && f.At.Node != f.Pod.Node && f.Target == "" && !f.Late {
 		// It stays where it is until it can be where it is to go: nobody else gets it there meanwhile, not even an ENI that is made for it.
 		step = topology.Step{Claim: c.Claim, Wait: topology.Wait{Cause: topology.NoSlot, Message: fmt.Sprintf("no ENI of %s can carry %s", c.To, c.Addr)}}
 	}
@@ -146,15 +147,15 @@ func (d *decision) stepClaim(c held) {
 	if f.Pod.Presence == topology.Unknown || !f.At.Known {
 		message = c.object.Status.Message // nothing new is known
 	}
-	if step.Claim != c.Claim || message != c.object.Status.Message {
+	if step.Claim != c.Claim || message != c.object.Status.Message || d.mustConfirm(c.Addr, step.Action) {
 		d.steps.Writes = append(d.steps.Writes, Write{c.Addr, step.Claim.Status, message})
 	}
-	if step.Claim == c.Claim {
+	if step.Claim == c.Claim && !d.mustConfirm(c.Addr, step.Action) {
 		d.act(c.Claim, f, step)
 	}
 	if n := d.nodes[f.At.Node]; f.At.ENI != "" && n.Releasing[c.Addr] {
 		d.leaves[c.Addr] = true
-		if o := d.of(n.Name); n.Published[c.Addr] && f.At.Known && !slices.Contains(o.Take[f.At.ENI], c.Addr) {
+		if o := d.of(n.Name); n.Published[c.Addr] && f.At.Known && f.MayUnassign(step.Claim) && !d.mustConfirm(c.Addr, step.Action) && !slices.Contains(o.Take[f.At.ENI], c.Addr) {
 			o.Take[f.At.ENI] = append(o.Take[f.At.ENI], c.Addr) // whatever comes next: a pod gets it after that
 		}
 	}
@@ -190,7 +191,15 @@ func (d *decision) act(c topology.Claim, f topology.Facts, s topology.Step) {
 		d.asked[c.Addr] = d.now
 		d.wakeAt(d.now.Add(topology.MoveGrace))
 	case topology.Unassign:
-		d.take(c, f)
+		if f.At.Node == "" {
+			d.takeLeft(c, d.left.at[c.Addr])
+		} else if o := d.of(f.At.Node); d.mayTake(c, f) {
+			o.Take[f.At.ENI] = append(o.Take[f.At.ENI], c.Addr)
+		}
+	case topology.Reassign:
+		if n := d.nodes[f.Pod.Node]; n.Serves && d.mayTake(c, f) && c.ToENI == f.Target { // else it says so first
+			d.move(n.Name, f.Target, Move{f.At.Node, f.At.ENI, []netip.Addr{c.Addr}})
+		}
 	case topology.Assign:
 		if n := d.nodes[f.Pod.Node]; n.Serves {
 			o := d.of(n.Name)
@@ -204,26 +213,19 @@ func (d *decision) act(c topology.Claim, f topology.Facts, s topology.Step) {
 	}
 }
 
-// take has an address taken that is accepted. Without its agent's word a read has to tell first which pod of the name there is.
-func (d *decision) take(claim topology.Claim, facts topology.Facts) {
-	if facts.At.Node == "" {
-		d.takeLeft(claim, d.left.at[claim.Addr])
-		return
-	}
+// mayTake tells whether an address may be taken where it is: that is accepted. Without its agent's word a read has to tell first which pod of the
+// name there is.
+func (d *decision) mayTake(claim topology.Claim, facts topology.Facts) bool {
 	orders, n := d.of(facts.At.Node), d.nodes[facts.At.Node]
 	d.leaves[claim.Addr] = true
 	switch {
 	case !n.Releasing[claim.Addr]:
 		orders.Seize = append(orders.Seize, claim.Addr)
-		return
+		return false
 	case n.Published[claim.Addr]:
-		orders.Take[facts.At.ENI] = append(orders.Take[facts.At.ENI], claim.Addr)
-		return
+		return true
 	}
-	if !d.isRead(claim) {
-		return
-	}
-	orders.Take[facts.At.ENI] = append(orders.Take[facts.At.ENI], claim.Addr)
+	return d.isRead(claim)
 }
 
 func isReserved(n Node, at netip.Addr) bool {
@@ -234,6 +236,9 @@ func isReserved(n Node, at netip.Addr) bool {
 // there may be one more.
 func (d *decision) targetOn(n Node, c topology.Claim) string {
 	f := c.Family()
+	if id, only := d.lateTarget(n, c); only {
+		return id
+	}
 	for _, e := range n.ENIs {
 		if at := (place{e.ID, f}); e.Subnet == c.Subnet && e.Room[f] > d.room[at] {
 			d.room[at]++
@@ -267,11 +272,14 @@ func (d *decision) nodeFor(n Node, f eni.Family) topology.Node {
 func (d *decision) reserve() {
 	for at, c := range d.claims {
 		on := d.where[at]
-		if c.Phase == topology.OnItsWay && d.nodes[c.To].Open[at] && len(on) == 0 { // the call is under way
+		if c.Phase == topology.OnItsWay && d.nodes[c.To].Open[at] && !slices.Contains(on, c.To) { // the call is under way
 			d.keep(c.To, order.Reserved{Addr: at, Topology: c.Topology, Namespace: c.Namespace, Pod: c.Pod, UID: c.PodUID})
 		}
 		if d.leaves[at] {
 			continue
+		}
+		if len(on) > 1 || d.isLate(c.Claim) { // no pod gets it where it is accepted that it leaves
+			on = slices.DeleteFunc(slices.Clone(on), func(node string) bool { return d.nodes[node].Releasing[at] })
 		}
 		for _, node := range on {
 			r := order.Reserved{Addr: at, Topology: c.Topology, Namespace: c.Namespace, Pod: c.Pod}
@@ -287,7 +295,7 @@ func (d *decision) reserve() {
 		}
 	}
 	for name, o := range d.orders {
-		for _, addrs := range o.Assign { // before the call: whatever shows it first, it is nobody else's
+		for _, addrs := range append(slices.Collect(maps.Values(o.Assign)), o.moved()...) { // before the call: whatever shows it first, it is nobody else's
 			for _, at := range addrs {
 				if c, is := d.claims[at]; is {
 					d.keep(name, order.Reserved{Addr: at, Topology: c.Topology, Namespace: c.Namespace, Pod: c.Pod, UID: c.PodUID})

@@ -71,7 +71,14 @@ type Orders struct {
 	Seize    []netip.Addr            // accepted before its agent's word: nobody new gets it
 	Assign   map[string][]netip.Addr // by ENI. The status says first for whom they are
 	Take     map[string][]netip.Addr // by ENI, of what is accepted
+	Move     map[string]Move         // by the ENI that gets them, from ENIs of other nodes that have accepted it
 	Make     Make                    // an ENI
+}
+
+// Move is what one ENI loses to another by one call.
+type Move struct {
+	Node, ENI string // that have them
+	Addrs     []netip.Addr
 }
 
 // Make is an ENI that is to be made for pods of a topology, the zero Make for none.

@@ -32,8 +32,8 @@ func (d *decision) stepElastic() {
 		switch {
 		case claimed, !known:
 			delete(d.elastic, at)
-		case !is && d.lists < 2, n.Open[at], !d.attachment(at, e.node).Known:
-			d.keep(e.node, e.Reserved) // the pod may be there, or the address is on its way: else it would be any pod's when it shows up
+		case !is && d.lists < 2, n.Open[at], !n.Told, !d.attachment(at, e.node).Known:
+			d.keep(e.node, e.Reserved) // the pod may be there, or the address is on its way, or there though no describe of this leader has shown it
 		case is && p.UID == e.UID && !p.Ended && p.Node == e.node:
 			d.bringElastic(e)
 		case !isReserved(n, at): // its agent gives it back

@@ -31,6 +31,7 @@ type Known struct {
 	nodes map[string]Node
 	where map[netip.Addr][]string // nodes that have an address
 	memory
+	moving moving
 }
 
 // memory is what a leader remembers. The next one finds it out again, or waits once more.
@@ -70,7 +71,8 @@ func New(families []eni.Family, settle time.Duration) *Known {
 	return &Known{families: families, settle: settle, pods: map[Name]Pod{}, claims: map[netip.Addr]held{}, unread: map[netip.Addr]bool{}, ended: map[types.UID]bool{},
 		topologies: map[string]topology.Topology{}, nodes: map[string]Node{}, where: map[netip.Addr][]string{},
 		memory: memory{elastic: map[netip.Addr]kept{}, freed: map[netip.Addr]time.Time{}, asked: map[netip.Addr]time.Time{}, refused: map[netip.Addr]refusal{},
-			wanted: map[netip.Addr]time.Time{}, read: map[Name]time.Time{}, creating: map[netip.Addr]topology.Claim{}, sets: sets{lacks: map[Name]time.Time{}}}}
+			wanted: map[netip.Addr]time.Time{}, read: map[Name]time.Time{}, creating: map[netip.Addr]topology.Claim{}, sets: sets{lacks: map[Name]time.Time{}}},
+		moving: newMoving()}
 }
 
 // Take takes in a change. With an error the object counts as little as it can.
@@ -134,6 +136,7 @@ func (k *Known) takeClaim(c *crd.AddressClaim, deleted bool) error {
 		if is && was.object.UID == c.UID {
 			delete(k.claims, at)
 			delete(k.asked, at)
+			k.moving.forget(at)
 		}
 		return nil
 	case is && was.object.UID == c.UID && !isNewer(c, was.object):

@@ -117,3 +117,16 @@ func TestNothingFollowsOfHalfOfIt(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// A leader before may have brought an Elastic address that no describe of this one has shown yet. Nobody would give it back if it were not kept until then.
+func TestAnElasticAddressIsKeptUntilItsNodeIsDescribed(t *testing.T) {
+	none := []Pod{}
+	k := knownWith(t, Event{Complete: true}, Event{Pods: &none}, Event{Pods: &none})
+	kept := []order.Reserved{{Addr: netip.MustParseAddr("10.0.0.9"), Topology: "t", Namespace: "db", Pod: "x-0", UID: "1"}}
+	for _, told := range []bool{false, true} {
+		k.SetNode(Node{Name: "n", Told: told, Serves: true, Reserved: kept})
+		if is := k.Decide(noon, told).Nodes["n"]; len(is.Reserved) > 0 == told || len(is.Seize) > 0 != told {
+			t.Errorf("described %v: %+v", told, is)
+		}
+	}
+}
