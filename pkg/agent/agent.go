@@ -108,6 +108,8 @@ type Cluster struct {
 	Pods func() ([]eni.Pod, bool)
 	// Ending returns those that are being deleted, which Pods leaves out.
 	Ending func() []eni.Pod
+	// TopologyPods returns the pods of topologies, which Pods and Ending leave out.
+	TopologyPods func() []eni.TopologyPod
 	// PodIPs returns the addresses that the cluster shows of pods, whichever plugin gave them.
 	PodIPs func() map[eni.Pod]netip.Addr
 	// Report takes what the cluster is to know of the node, after each tick.

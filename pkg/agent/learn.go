@@ -234,6 +234,7 @@ func (a *Agent) enlargeCache(ctx context.Context, f facts, now time.Duration) (r
 		for _, index := range slices.Sorted(maps.Keys(f.addrs)) {
 			s.AddAddresses(index, f.addrs[index], owners, now)
 		}
+		s.StartRelease(a.onTopologies(s, now), now)
 		held = s.MarkHeld(o.Held(s), now)
 		return s, s.Check()
 	}

@@ -57,6 +57,7 @@ func (s self) mayCall(ctx context.Context, now time.Duration) bool {
 		return false
 	case order.AgentCalls(first.View):
 		s.out.calls, s.mem.Calls, s.unsaved, s.view = true, true, true, view{}
+		s.mem.Topologies = topologiesOf(first.Status)
 		return true
 	}
 	s.mem.Operated, s.unsaved = true, true

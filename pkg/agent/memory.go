@@ -38,6 +38,8 @@ type memory struct {
 	Leaving map[string]bool `json:"leaving,omitempty"`
 	// Unsure are ENIs of which a call may still have an effect, since when.
 	Unsure map[string]time.Duration `json:"unsure,omitempty"`
+	// Topologies are the ENIs that an operator made for pods of topologies alone, with whose they are.
+	Topologies map[string]string `json:"topologies,omitempty"`
 	// Operated tells that an operator called the cloud last: what is above is of its object then.
 	Operated bool `json:"operated,omitempty"`
 	// Calls tells that the agent calls the cloud by the node's object, as long as no agent asks an operator to.

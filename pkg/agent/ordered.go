@@ -34,16 +34,17 @@ type ordered struct {
 	newest order.Object // the copy that the tick goes by
 	heard  bool         // there was one since the start
 
-	lateUntil   time.Duration // until when a handover waits that is more than the object takes, 0: it was not
-	handsOverAt time.Duration // when no call of an earlier agent is under way any more
-	makesAt     time.Duration // when the object of a node that lacks nothing is made
-	wroteAt     time.Duration // when the last write began
-	dueAt       time.Duration // when one may begin that came too soon after that, 0 for none
-	silentSince time.Duration // since when the operator has not answered, 0 for not
-	outdated    string        // the version that the last write was too old for, "" for none
-	unheard     bool          // the API server does not keep whose status the agent has read: its kinds are older
-	toldBack    int           // how often the store had been put back when the operator was told last
-	kept        kept          // what outlasts a boot
+	lateUntil   time.Duration            // until when a handover waits that is more than the object takes, 0: it was not
+	handsOverAt time.Duration            // when no call of an earlier agent is under way any more
+	makesAt     time.Duration            // when the object of a node that lacks nothing is made
+	wroteAt     time.Duration            // when the last write began
+	dueAt       time.Duration            // when one may begin that came too soon after that, 0 for none
+	silentSince time.Duration            // since when the operator has not answered, 0 for not
+	outdated    string                   // the version that the last write was too old for, "" for none
+	unheard     bool                     // the API server does not keep whose status the agent has read: its kinds are older
+	toldBack    int                      // how often the store had been put back when the operator was told last
+	kept        kept                     // what outlasts a boot
+	emptySince  map[string]time.Duration // by id: since when ENIs of topologies carry nothing
 
 	going     map[netip.Addr]bool // they go back, or may
 	back      map[netip.Addr]bool // releases that the plan cancels
@@ -123,6 +124,7 @@ func (o *ordered) takeIn(now time.Duration) {
 	if before := o.head(); !m.Operated || before.Revision < status.Revision || before.Epoch != status.Epoch {
 		o.keep(order.Head{Revision: status.Revision, Epoch: status.Epoch})
 		m.Revision, m.Epoch, m.Operated, m.Creates, m.Unsure = status.Revision, status.Epoch, true, nil, map[string]time.Duration{}
+		m.Topologies = topologiesOf(status)
 		if err := o.remember(); err != nil {
 			m.Revision, m.Epoch = before.Revision, before.Epoch
 			o.noteError(err)
@@ -236,7 +238,7 @@ func (o *ordered) again() time.Duration {
 		return o.Now() + soon // pods wait for the object
 	}
 	first := o.dueAt
-	for _, at := range []time.Duration{o.handsOverAt, o.makesAt, o.silentSince + silence} {
+	for _, at := range []time.Duration{o.handsOverAt, o.makesAt, o.silentSince + silence, o.emptyAgain(o.Now())} {
 		if now := o.Now(); at > now && (first <= now || at < first) {
 			first = at
 		}

@@ -29,7 +29,10 @@ func (o *ordered) follow(ctx context.Context, cached *ipam.State, now time.Durat
 			return cached, err
 		}
 	}
-	c := order.Adopt(cached, o.head(), o.Boot, o.newest.View).Due(cached, now)
+	c := order.Adopt(cached, o.head(), o.Boot, o.newest.View)
+	c.Reserve = o.withoutNamed(c.Reserve, cached)
+	c = c.Due(cached, now)
+	c.Reserve = append(c.Reserve, o.nameKept(cached, c.Reserve, now)...)
 	node, err := o.linksOf(ctx, &c, now)
 	if err != nil {
 		return cached, err

@@ -97,7 +97,7 @@ func (k asking) idle() (ids []string) {
 // sameSpec tells whether two specs say the same.
 func sameSpec(x, y order.Spec) bool {
 	return x.Mode == y.Mode && slices.Equal(x.Families, y.Families) && x.Slots == y.Slots && x.Waiting == y.Waiting && x.Pool == y.Pool &&
-		x.TopologyPlaces == y.TopologyPlaces && slices.Equal(x.Release, y.Release) && slices.Equal(x.ReleaseInterfaces, y.ReleaseInterfaces) &&
+		slices.Equal(x.Release, y.Release) && slices.Equal(x.ReleaseInterfaces, y.ReleaseInterfaces) &&
 		slices.Equal(x.Held, y.Held) && slices.Equal(x.NoLink, y.NoLink) && slices.Equal(x.Idle, y.Idle) && x.Boot == y.Boot && x.SeenRevision == y.SeenRevision &&
 		x.SeenEpoch == y.SeenEpoch
 }

@@ -77,13 +77,14 @@ func (o *ordered) endOwnCalls(seen order.Head) bool {
 // askIfDue writes what the node needs and what goes back, if that is not what the object says.
 func (o *ordered) askIfDue(ctx context.Context, cached *ipam.State, now time.Duration) {
 	o.dueAt = 0
+	o.noteEmpty(cached, now)
 	d, maxPods := o.demand, o.status.MaxPods
 	if n, _ := o.MaxPods(); n > 0 {
 		maxPods = n
 	}
 	cooling := max(0, max(o.decision.Most, o.decision.Target)-o.status.Most) // as planSteps has it
 	k := asking{view: o.newest.View, cached: cached, now: now, families: o.conf.Settings.Families, pool: poolFor(o.conf.Pool, maxPods, cooling),
-		slots: o.decision.Target, waiting: max(0, d.unserved()-d.free), unlinked: o.links.ids(), leaving: slices.Sorted(maps.Keys(o.mem.Leaving)),
+		slots: o.decision.Target, waiting: max(0, d.unserved()-d.free), unlinked: o.links.ids(), leaving: append(slices.Sorted(maps.Keys(o.mem.Leaving)), o.emptyENIs(now)...),
 		back: slices.Collect(maps.Keys(o.back)), first: o.firstIndex(), holds: o.unsynced}
 	next, withdrawn := k.spec()
 	var asks order.Asks

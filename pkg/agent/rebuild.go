@@ -131,7 +131,7 @@ func (a *Agent) readBasis(ctx context.Context, now time.Duration) (sv basis, err
 func (a *Agent) merge(sv basis, old *ipam.State, now time.Duration) (*ipam.State, error) {
 	next, err := anew(sv.want, old, sv.owners, now)
 	if err == nil {
-		next.StartRelease(a.goingBack(next), now)
+		next.StartRelease(append(a.goingBack(next), a.onTopologies(next, now)...), now)
 		next.Distrust(old, now)
 		next.MarkHeld(sv.kernel.Held(next), now)
 	}

@@ -21,12 +21,13 @@ func (s self) endReservations(ctx context.Context, cached *ipam.State, now time.
 			kept = append(kept, line.Addr)
 		}
 	}
-	if len(kept) == 0 || s.holds() {
+	free := s.onTopologies(cached, now)
+	if len(kept)+len(free) == 0 || s.holds() {
 		return cached, nil // nearly always; else it is not the agent's to decide
 	}
 	var back []netip.Addr
 	err := s.Cache.Update(ctx, func(s *ipam.State) error {
-		back = s.Unreserve(kept, now)
+		back = append(s.Unreserve(kept, now), s.StartRelease(free, now)...)
 		return nil
 	})
 	if err != nil {
@@ -35,6 +36,36 @@ func (s self) endReservations(ctx context.Context, cached *ipam.State, now time.
 	s.unsynced = s.unsynced || len(back) > 0
 	s.logAddresses("withdraw", back, "no operator reserves addresses on this node")
 	return s.read(ctx)
+}
+
+// topologiesOf returns which ENIs are for pods of topologies alone, nil for none. An agent that calls the cloud itself is told that by nobody else.
+func topologiesOf(s order.Status) (of map[string]string) {
+	for _, e := range s.ENIs {
+		if e.Topology != "" {
+			if of == nil {
+				of = map[string]string{}
+			}
+			of[e.ID] = e.Topology
+		}
+	}
+	return of
+}
+
+// onTopologies returns what is free on ENIs that are for pods of topologies alone. On a node whose agent calls the cloud it goes back: their subnet is
+// no other pod's.
+func (a *Agent) onTopologies(cached *ipam.State, now time.Duration) (addrs []netip.Addr) {
+	if len(a.mem.Topologies) == 0 {
+		return nil // nearly always
+	}
+	id := ids(cached)
+	for i := range cached.Addresses {
+		line := &cached.Addresses[i]
+		_, is := a.mem.Topologies[id[line.ENI]]
+		if _, free := cached.FreeSince(line, now); is && free {
+			addrs = append(addrs, line.Addr)
+		}
+	}
+	return addrs
 }
 
 // reservedAgain returns what goes back and is reserved on this node again: its release is taken back, if that can still be.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -73,6 +74,9 @@ func (k situation) eni(nic eni.Interface) pool.ENI {
 		Stays:   k.backoffs.active(releasesOf(nic.ID), k.now) || len(k.view.askedIn) > 0 && !slices.Contains(k.view.askedIn, have.Subnet),
 		Leaving: k.mem.isLeaving(nic.ID) && !k.mayKeep(nic.ID),
 	}
+	if of, is := k.mem.Topologies[nic.ID]; is {
+		e.NoMore = pool.Cause{Kind: pool.RoomTaken, Object: nic.ID, Words: fmt.Sprintf("ENI %s is for pods of topology %s alone", nic.ID, of)}
+	}
 	if c := k.desk.calls[eniKey(nic.ID)]; c != nil {
 		e.Busy = true
 		if c.op == "AssignAddresses" {
@@ -93,6 +97,7 @@ func (k situation) fill(s *pool.Snapshot, cached *ipam.State) {
 	at := k.view.places()
 	for i := range s.ENIs {
 		e := &s.ENIs[i]
+		_, others := k.mem.Topologies[e.ID]
 		for _, line := range cached.Addresses {
 			if line.ENI != e.Index {
 				continue
@@ -102,7 +107,7 @@ func (k situation) fill(s *pool.Snapshot, cached *ipam.State) {
 			}
 			missing := k.doubts.suspects.has(line.Addr) || at[line.Addr] != e.ID // a call has taken it since the last describe
 			kept := line.State == eni.Releasing && line.Reservation != nil       // until it was withdrawn: no other pod may have it
-			e.Addresses = append(e.Addresses, pool.Address{Address: line, Committed: k.mem.Begun[line.Addr] || missing || kept})
+			e.Addresses = append(e.Addresses, pool.Address{Address: line, Committed: k.mem.Begun[line.Addr] || missing || kept || others && line.State == eni.Releasing})
 		}
 	}
 }

@@ -55,24 +55,25 @@ func (w *world) traced(what ...any) {
 // testNode is a node without a kernel: what the plugin and the kernel would hold is
 // in maps.
 type testNode struct {
-	linkLooks int      // how often its links were read
-	blocked   []string // chains of others that cut pods off
-	misrouted []string // routes of others that pods' packets take
-	undone    []string // what each comparison finds missing, and puts right
-	conflicts []string // host ports that others claim
-	hears     bool     // its kernel announces what others change
-	beat      func()
-	operator  *testOperator                       // it calls the cloud for the node, nil: the agent does
-	zone      *zone                               // whose operator does, nil: there is none
-	over      func(driver.Driver) driver.Driver   // what an engine works over, nil: the account's own
-	options   func(engine.Options) engine.Options // of engines, nil: as they are
-	w         *world
-	name      string
-	phase     time.Duration // how much longer ago it booted than the first
-	shows     *int          // what Subnets show as left where they reserve for blocks; nil: they don't
-	showsOf   string        // of which subnet, "" for all
-	conf      agentconf.Config
-	as        string // the release and configuration of its agent
+	linkLooks    int               // how often its links were read
+	blocked      []string          // chains of others that cut pods off
+	misrouted    []string          // routes of others that pods' packets take
+	undone       []string          // what each comparison finds missing, and puts right
+	conflicts    []string          // host ports that others claim
+	hears        bool              // its kernel announces what others change
+	ofTopologies []eni.TopologyPod // pods that the cluster shows of it
+	beat         func()
+	operator     *testOperator                       // it calls the cloud for the node, nil: the agent does
+	zone         *zone                               // whose operator does, nil: there is none
+	over         func(driver.Driver) driver.Driver   // what an engine works over, nil: the account's own
+	options      func(engine.Options) engine.Options // of engines, nil: as they are
+	w            *world
+	name         string
+	phase        time.Duration // how much longer ago it booted than the first
+	shows        *int          // what Subnets show as left where they reserve for blocks; nil: they don't
+	showsOf      string        // of which subnet, "" for all
+	conf         agentconf.Config
+	as           string // the release and configuration of its agent
 
 	mu       sync.Mutex
 	cached   *ipam.State // nil: missing
@@ -201,6 +202,11 @@ func (n *testNode) agent(l *life, log *slog.Logger) *Agent {
 		MaxPods: func() (int, string) { return 110, "test" }, Writable: n.writable, Clock: clock, Rand: rand.New(rand.NewPCG(uint64(n.serial), 7+n.seed))}
 	if n.operator != nil {
 		parts.Object, parts.Boot, parts.Kept = &objectOf{op: n.operator, p: p}, n.operator.boot, diskOf{p}
+		parts.TopologyPods = func() []eni.TopologyPod {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return n.ofTopologies
+		}
 	}
 	if n.zone != nil {
 		parts.Object, parts.Boot = zoneObject{n.zone, p}, "boot-1"

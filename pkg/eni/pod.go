@@ -6,3 +6,9 @@ type Pod struct {
 	Namespace string
 	Name      string
 }
+
+// TopologyPod is a pod of the node that belongs to a topology: it gets what is kept for it.
+type TopologyPod struct {
+	Pod
+	Topology string
+}

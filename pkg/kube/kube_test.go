@@ -130,10 +130,10 @@ func TestPodsThatNeedAnAddress(t *testing.T) {
 		change func(*corev1.Pod)
 		want   need
 	}{
-		{"scheduled to this node", func(*corev1.Pod) {}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false, netip.Addr{}, false}},
-		{"running", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false, netip.Addr{}, false}},
-		{"with a node that does not answer", func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false, netip.Addr{}, false}},
-		{"being deleted", func(p *corev1.Pod) { p.DeletionTimestamp = &deleted }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, true, netip.Addr{}, false}},
+		{"scheduled to this node", func(*corev1.Pod) {}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false, netip.Addr{}, ""}},
+		{"running", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false, netip.Addr{}, ""}},
+		{"with a node that does not answer", func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false, netip.Addr{}, ""}},
+		{"being deleted", func(p *corev1.Pod) { p.DeletionTimestamp = &deleted }, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, true, netip.Addr{}, ""}},
 		{"that succeeded", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, need{}},
 		{"that failed", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, need{}},
 		{"in the host's network", func(p *corev1.Pod) { p.Spec.HostNetwork = true }, need{}},
@@ -141,17 +141,17 @@ func TestPodsThatNeedAnAddress(t *testing.T) {
 		{"without a node", func(p *corev1.Pod) { p.Spec.NodeName = "" }, need{}},
 		{"static, by the uid that the kubelet gave it", func(p *corev1.Pod) {
 			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash", "x": "y"}
-		}, need{eni.Pod{UID: "hash", Namespace: "ns", Name: "p"}, 0, false, netip.Addr{}, false}},
+		}, need{eni.Pod{UID: "hash", Namespace: "ns", Name: "p"}, 0, false, netip.Addr{}, ""}},
 		{"with an address", func(p *corev1.Pod) { p.Status.PodIP = "10.244.0.7" },
-			need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false, netip.MustParseAddr("10.244.0.7"), false}},
+			need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false, netip.MustParseAddr("10.244.0.7"), ""}},
 		{"that asks the scheduler", func(p *corev1.Pod) {
 			p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: resourceQuantity(1)}}, {}}
-		}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 1, false, netip.Addr{}, false}},
+		}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 1, false, netip.Addr{}, ""}},
 		{"of a topology", func(p *corev1.Pod) { p.Annotations = map[string]string{eni.TopologyAnnotation: "db", "x": "y"} },
-			need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false, netip.Addr{}, true}},
+			need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 0, false, netip.Addr{}, "db"}},
 		{"that asks by an init container", func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{}, {Resources: corev1.ResourceRequirements{Requests: resourceQuantity(2)}}}
-		}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 2, false, netip.Addr{}, false}},
+		}, need{eni.Pod{UID: "u", Namespace: "ns", Name: "p"}, 2, false, netip.Addr{}, ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Namespace: "ns", Name: "p"}, Spec: corev1.PodSpec{NodeName: here}}

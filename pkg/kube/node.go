@@ -108,6 +108,13 @@ func (n *Node) Ending() []eni.Pod {
 	return needed.ending
 }
 
+// TopologyPods returns the pods of topologies, which are in none of the other lists, sorted by namespace and name. The slice may be kept but not
+// changed.
+func (n *Node) TopologyPods() []eni.TopologyPod {
+	needed, _ := n.view.currentLoad()
+	return needed.kept
+}
+
 // Object returns the node's NodeNetwork. The API server is not asked for it before it is used.
 func (n *Node) Object() *Object { return n.object }
 

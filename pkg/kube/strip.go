@@ -16,7 +16,7 @@ type need struct {
 	asked  int        // addresses it asks the scheduler for
 	ending bool       // it is being deleted: it gets no address any more
 	addr   netip.Addr // that its kubelet shows, whoever's it is
-	kept   bool       // it is of a topology: it gets what is reserved for it, and none of the others' addresses
+	of     string     // its topology, by which it gets what is reserved for it, and none of the others' addresses. "" for none
 }
 
 // needOf tells what a pod needs. The API server leaves out finished pods and those
@@ -30,7 +30,7 @@ func needOf(pod *corev1.Pod, node string) need {
 		return need{}
 	}
 	addr, _ := netip.ParseAddr(pod.Status.PodIP) // "" before its sandbox is there
-	return need{eni.Pod{UID: ownerUID(pod), Namespace: pod.Namespace, Name: pod.Name}, askedBy(pod), pod.DeletionTimestamp != nil, addr, pod.Annotations[eni.TopologyAnnotation] != ""}
+	return need{eni.Pod{UID: ownerUID(pod), Namespace: pod.Namespace, Name: pod.Name}, askedBy(pod), pod.DeletionTimestamp != nil, addr, pod.Annotations[eni.TopologyAnnotation]}
 }
 
 // ownerUID returns the uid by which the kubelet, and so the owner of an address, knows a

@@ -218,6 +218,7 @@ func (v *view) nodeReference() corev1.ObjectReference {
 type load struct {
 	pods   []eni.Pod              // but for those that are being deleted
 	ending []eni.Pod              // those
+	kept   []eni.TopologyPod      // of topologies, which are none of the others
 	addrs  map[eni.Pod]netip.Addr // that the kubelet shows of pods, whoever's they are
 	asked  int                    // addresses that pods ask the scheduler for
 	silent int                    // pods that need one and did not ask
@@ -233,7 +234,10 @@ func sumLoad(list []any, node string) load {
 			continue
 		}
 		switch {
-		case n.kept: // no more addresses for any pod would help it
+		case n.of != "": // no more addresses for any pod would help it
+			if !n.ending {
+				needed.kept = append(needed.kept, eni.TopologyPod{Pod: n.pod, Topology: n.of})
+			}
 		case n.ending:
 			needed.ending = append(needed.ending, n.pod)
 		default:
@@ -243,12 +247,15 @@ func sumLoad(list []any, node string) load {
 			needed.addrs[n.pod] = n.addr
 		}
 		needed.asked += n.asked
-		if n.asked == 0 && !n.kept {
+		if n.asked == 0 && n.of == "" {
 			needed.silent++
 		}
 	}
-	slices.SortFunc(needed.pods, func(a, b eni.Pod) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(needed.pods, comparePods)
+	slices.SortFunc(needed.kept, func(a, b eni.TopologyPod) int { return comparePods(a.Pod, b.Pod) })
 	return needed
+}
+
+func comparePods(a, b eni.Pod) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -49,11 +49,12 @@ type agent struct {
 	silent    bool                  // it does nothing
 	every     time.Duration         // how often it acts, of 0 each 500 ms
 	remembers bool                  // as the real one does: the revision that it has seen outlives the object
+	empty     map[string]time.Duration
 }
 
 func newAgent(w *world, name string, conf pool.Config) *agent {
 	return &agent{w: w, name: name, boxes: map[netip.Addr]string{}, conf: conf, boot: "boot-0", mode: crd.Operator, spare: 2,
-		state: &ipam.State{Settings: ipam.Settings{MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4}}}}
+		state: &ipam.State{Settings: ipam.Settings{MarkMask: ipam.DefaultMarkMask, Families: w.families}}}
 }
 
 // run is the agent's life.
@@ -110,7 +111,7 @@ func (a *agent) tick(ctx context.Context) {
 	}
 	links := map[string]eni.Interface{}
 	for _, e := range v.Status.ENIs {
-		links[e.ID] = eni.Interface{ID: e.ID, Index: e.Index, Device: fmt.Sprint("eth", e.Index), MTU: 1500, V4: e.V4}
+		links[e.ID] = eni.Interface{ID: e.ID, Index: e.Index, Device: fmt.Sprint("eth", e.Index), MTU: 1500, V4: e.V4, V6: e.V6}
 	}
 	c := order.Adopt(a.state, a.head, a.boot, v)
 	if a.untold {
@@ -178,7 +179,7 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 			held++
 		}
 	}
-	if over := held - target - a.spare; over > 0 && v.Status.Mode == order.Operator && waiting == 0 {
+	if over := held - target - a.spare; over > 0 && v.Status.Mode == order.Operator && waiting == 0 && len(a.state.Settings.Families) == 1 {
 		a.state.StartRelease(free[:min(over, len(free))], now)
 	}
 	asked := int(a.seen.Status.Reclaim)
@@ -193,9 +194,9 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 	a.idle = int32(len(free))
 	next := order.Begin(v, a.boot)
 	if v.Spec.Boot == a.boot && v.Status.Mode == order.Operator && a.mode == crd.Operator {
-		next = order.PublishInterfaces(v, order.Publish(a.state, v), a.unused()...)
+		next = order.PublishInterfaces(v, order.Publish(a.state, v), a.leavingENIs(v)...)
 	}
-	next.Mode, next.Families, next.Slots, next.Waiting, next.Pool = order.Self, []eni.Family{eni.IPv4}, target, waiting, a.conf
+	next.Mode, next.Families, next.Slots, next.Waiting, next.Pool = order.Self, a.state.Settings.Families, target, waiting, a.conf
 	if a.mode == crd.Operator {
 		next.Mode = order.Operator
 	} else {

@@ -26,12 +26,12 @@ func (h *histories) pod() string { return h.names[h.IntN(len(h.names))] }
 
 // of returns the topology of a pod.
 func of(name string) string {
-	return map[byte]string{'d': "fixed", 'w': "sticky", 'x': "elastic"}[name[0]]
+	return map[byte]string{'d': "fixed", 'w': "sticky", 'x': "elastic", 'y': "warm"}[name[0]]
 }
 
 // event lets something happen.
 func (h *histories) event(ctx context.Context) {
-	switch a := h.w.agents[h.IntN(len(h.w.agents))]; h.IntN(16) {
+	switch a := h.w.agents[h.IntN(len(h.w.agents))]; h.IntN(17) {
 	case 0, 1, 2, 3, 4, 5:
 		name := h.pod()
 		h.c.run(name, h.node(), of(name))
@@ -57,6 +57,10 @@ func (h *histories) event(ctx context.Context) {
 		h.old = append(h.old, old)
 		h.c.wait(lease.Duration)
 		h.w.leadWith(ctx, nil)
+	case 16: // the kubelet says late which address a pod has
+		if name := h.pod(); of(name) == "warm" {
+			h.c.show(name)
+		}
 	case 15:
 		h.w.leading().kill()
 		h.c.wait(lease.Duration)
@@ -117,7 +121,7 @@ func (h *histories) happen(ctx context.Context, lies netip.Prefix) {
 		c.stop(name)
 	}
 	c.setSets()
-	w.until(30*time.Minute, func() bool {
+	w.until(2*time.Hour, func() bool {
 		left := 0
 		for at := range w.places() {
 			if lies.Contains(at) {
@@ -143,7 +147,10 @@ func TestNoHistoryBreaksTheAddressesOfTopologies(t *testing.T) {
 	for seed := range count {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			playClaims(t, setup{nodes: 3, seed: uint64(seed)}, func(ctx context.Context, w *world, c *claimStore) {
-				newHistories(w, c, uint64(seed)).happen(ctx, mustPrefix("10.0.200.0/22"))
+				c.setTopology(warmTopology(2))
+				h := newHistories(w, c, uint64(seed))
+				h.names = append(h.names, "y-0", "y-1")
+				h.happen(ctx, mustPrefix("10.0.200.0/22"))
 			})
 		})
 	}

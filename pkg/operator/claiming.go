@@ -120,6 +120,7 @@ func (t *term) turnClaims() time.Duration {
 	}
 	c.orders = steps.Nodes
 	t.doSteps(steps)
+	t.askPlaces(now.Mono)
 	if now.Mono >= c.countAt {
 		c.countAt = now.Mono + countEvery
 		counts := c.known.Counts()

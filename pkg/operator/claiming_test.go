@@ -296,14 +296,15 @@ func TestAnENIIsMadeInTheSubnetOfATopology(t *testing.T) {
 // Who can't get an address is told why.
 func TestPeopleAreToldWhatAPodWaitsFor(t *testing.T) {
 	playClaims(t, setup{typ: sim.Type{Name: "tiny", ENIs: 1, V4: 5, V6: 5}}, func(ctx context.Context, w *world, c *claimStore) {
-		w.until(time.Minute, w.isQuiet)
+		w.agents[0].set(4)
+		w.until(time.Minute, func() bool { return len(w.agents[0].used()) == 4 })
 		c.run("db-0", "node-000", "fixed")
 		c.run("x-0", "node-001", "none")
 		c.wait(time.Minute)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		said := strings.Join(c.heard, "\n")
-		if !strings.Contains(said, "db/db-0 NoSlot: no ENI of node-000") || !strings.Contains(said, "db/x-0 TopologyNotReady: there is no topology none") || len(c.heard) > 6 {
+		if !strings.Contains(said, "db/db-0 NoPlace: no ENI of node-000") || !strings.Contains(said, "db/x-0 TopologyNotReady: there is no topology none") || len(c.heard) > 6 {
 			t.Errorf("people heard:\n%s", said)
 		}
 	})

@@ -78,6 +78,10 @@ func (t *term) claimNode(m *member) claims.Node {
 	if m.shown != nil {
 		attached += m.shown.countOthers(status)
 	}
+	n.Places = m.view.Spec.Pool.TopologyPlaces
+	if n.Full = attached >= status.Limits.ENIs && m.jobs[""] == nil; n.Full && n.Serves {
+		n.Yields = m.yields()
+	}
 	n.MayMake = n.Serves && attached < status.Limits.ENIs && m.noNew.Next <= now && !m.node.Cut
 	for key, p := range m.pauses {
 		n.MayMake = n.MayMake && (key.do != pool.Create || p.until <= now)
@@ -107,7 +111,7 @@ func (m *member) claimENI(e order.ENI, now time.Duration) claims.ENI {
 		return is
 	}
 	for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
-		is.Room[f] = max(0, status.Limits.PerENI(f)-units[f])
+		is.Room[f] = max(0, placesOn(m.view.Spec.Pool.Within(status.Limits), f)-units[f])
 	}
 	return is
 }
@@ -154,10 +158,10 @@ type exact struct {
 	topology string // whose a new ENI is
 }
 
-// bringable returns those of the addresses that the status keeps for pods and has on no ENI.
+// bringable returns those of the addresses that the status keeps for pods, or for the next ones of a topology, and has on no ENI.
 func bringable(s order.Status, addrs []netip.Addr) (list []netip.Addr) {
 	for _, a := range addrs {
-		kept := slices.ContainsFunc(s.Reserved, func(r order.Reserved) bool { return r.Addr == a && r.Pod != "" })
+		kept := slices.ContainsFunc(s.Reserved, func(r order.Reserved) bool { return r.Addr == a && (r.Pod != "" || r.Topology != "") })
 		there := slices.ContainsFunc(s.ENIs, func(e order.ENI) bool { return slices.Contains(e.Addresses, netip.PrefixFrom(a, a.BitLen())) })
 		if kept && !there {
 			list = append(list, a)

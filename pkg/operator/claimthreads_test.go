@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
-	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/operator"
 	"github.com/enipool/enipool/pkg/operator/claims"
 	"github.com/enipool/enipool/pkg/topology"
@@ -98,14 +97,6 @@ func TestWhatPeopleMetElsewhereDoesNotHappenHere(t *testing.T) {
 			}
 		})
 	}
-}
-
-// setTopology makes a topology or changes it.
-func (s *claimStore) setTopology(is *crd.PodSubnetTopology) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.topologies[is.Name] = is
-	s.tell(claims.Event{Topology: is.DeepCopy()})
 }
 
 // awaitAll waits until each pod has an address, and returns who has which.

@@ -195,7 +195,7 @@ func (in input) accept(view order.View) order.Status {
 		return view.Status // with another revision the agent would take it for one of now
 	}
 	if in.network.DeletionTimestamp == nil && !in.early && !in.asksFromBackup() {
-		view.Status, _ = in.term.Accept(view)
+		view.Status, _ = in.term.Accept(in.withoutNeeded(view))
 	}
 	if len(view.Status.Releasing)+len(view.Status.LeavingInterfaces) > 0 || in.term.Awaits(view) {
 		view.Status, _ = in.term.Take(view)

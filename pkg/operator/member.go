@@ -223,7 +223,7 @@ func (m *member) planFacts(subnets []pool.Subnet, now time.Duration) order.Facts
 		}
 		if j := m.jobs[nic.ID]; j != nil {
 			call.Busy = true
-			if j.Do == pool.Assign {
+			if j.Do == pool.Assign && len(j.bring) == 0 {
 				call.Coming = []pool.Coming{{Family: j.Family, Count: j.Count}}
 			}
 		}

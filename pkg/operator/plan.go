@@ -60,7 +60,7 @@ const mostJobs = 2
 func (t *term) growth(node *member, view order.View, now order.Moment) (list []planned, noPlace pool.Cause) {
 	class, since := node.classOf(view, now)
 	created := false
-	for _, s := range order.Plan(view.Spec, view.Status, node.planFacts(t.poolSubnets(node, now.Mono), now.Mono)) {
+	for _, s := range order.Plan(view.Spec, view.Status, t.factsOf(node, view, now)) {
 		p := planned{Step: s, Request: quota.Request{Node: node.network.Name, Object: s.ENI, Class: class, Since: since}}
 		switch {
 		case s.Do == pool.Assign:

@@ -154,7 +154,7 @@ func (t *term) inputOf(node *member, now order.Moment) input {
 	if node.noPlace.Is() {
 		in.causes = append(in.causes, node.noPlace)
 	}
-	in.facts = node.planFacts(t.poolSubnets(node, now.Mono), now.Mono)
+	in.facts = t.factsOf(node, node.view, now)
 	return in
 }
 

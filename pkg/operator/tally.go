@@ -37,7 +37,8 @@ func (y tally) targetsIn(id string) []placement.Target {
 	return nil
 }
 
-// portions returns what the node has of each subnet, by its object: ENIs of a burstable pool are to be full.
+// portions returns what the node has of each subnet, by its object: ENIs of a burstable pool are to be full, and what has left its place to an address of a
+// topology is to be there again when that goes.
 func (m *member) portions() map[string]portion {
 	if m.network == nil {
 		return nil
@@ -48,6 +49,11 @@ func (m *member) portions() map[string]portion {
 		p.interfaces++
 		p.addresses += 1 + len(e.Addresses)
 		has[e.Subnet] = p
+	}
+	for id, n := range m.owedPlaces() {
+		p := has[id]
+		p.owed += n
+		has[id] = p
 	}
 	spec, l := m.view.Spec, m.view.Status.Limits
 	if !m.isKnown() || spec.Pool.Mode != pool.Burstable || spec.Pool.Partial || len(spec.Families) == 0 {

@@ -37,6 +37,7 @@ type world struct {
 	start    time.Time
 	traits   driver.Traits
 	prefixes bool
+	families []eni.Family
 	checks   time.Duration
 	effect   func(do func(context.Context) error, ctx context.Context) error // wraps what changes the cloud, if it is there
 	admit    func(ctx context.Context, action string)                        // is told what was admitted, if it is there
@@ -59,6 +60,7 @@ type setup struct {
 	conf    pool.Config
 
 	prefixes bool
+	families []eni.Family // of pods, IPv4 where none are named
 	likeBCE  bool
 	perScan  int
 
@@ -69,9 +71,12 @@ type setup struct {
 
 func newWorld(t *testing.T, s setup) *world {
 	t.Helper()
-	s.account.VPC = sim.VPC{ID: "vpc", V4: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	s.account.VPC = sim.VPC{ID: "vpc", V4: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, V6: []netip.Prefix{netip.MustParsePrefix("2001:db8::/48")}}
+	if len(s.families) == 0 {
+		s.families = []eni.Family{eni.IPv4}
+	}
 	s.account.Seed = s.seed
-	w := &world{T: t, prefixes: s.prefixes, checks: cmp.Or(s.checks, 250*time.Millisecond), Account: sim.NewAccount(s.account), store: newStore(s.seed), start: time.Now(), traits: sim.LikeEC2()}
+	w := &world{T: t, prefixes: s.prefixes, families: s.families, checks: cmp.Or(s.checks, 250*time.Millisecond), Account: sim.NewAccount(s.account), store: newStore(s.seed), start: time.Now(), traits: sim.LikeEC2()}
 	if s.likeBCE {
 		w.traits = sim.LikeBCE()
 	}
@@ -201,10 +206,10 @@ func (w *world) leadWith(ctx context.Context, change func(*operator.Options)) *l
 	if w.wrap != nil {
 		d = w.wrap(d)
 	}
-	region := engine.NewRegion(d, engine.Options{SubnetTags: forPods, Prefixes: w.prefixes, Cluster: "blue", Admit: admit, Limit: timeout})
+	region := engine.NewRegion(d, engine.Options{SubnetTags: forPods, Prefixes: w.prefixes, IPv6: slices.Contains(w.families, eni.IPv6), Cluster: "blue", Admit: admit, Limit: timeout})
 	o := operator.Options{Region: region, Objects: w.store, Lease: lease, Timeout: timeout, Gate: gate, Actions: w.traits.ActionsOf, Share: 100}
 	if w.claims != nil {
-		o.Claims, o.Families, o.Tell = w.claims, []eni.Family{eni.IPv4}, w.claims.hear
+		o.Claims, o.Families, o.Tell = w.claims, w.families, w.claims.hear
 	}
 	if change != nil {
 		change(&o)
@@ -300,16 +305,9 @@ func (w *world) beginWith(ctx context.Context, agents ...*agent) {
 // places returns which node has each secondary address.
 func (w *world) places() map[netip.Addr]string {
 	on := map[netip.Addr]string{}
-	w.View(0, func(tx *sim.Tx) {
-		for _, nic := range tx.Interfaces() {
-			if nic.Attachment == nil {
-				continue
-			}
-			for _, a := range nic.V4 {
-				on[a] = nic.Attachment.Instance[len("i-"):]
-			}
-		}
-	})
+	for at, id := range w.enisOf() {
+		on[at] = id.node
+	}
 	return on
 }
 

@@ -46,8 +46,6 @@ type Spec struct {
 	Waiting  int         // slots that pods wait for and for which nothing is free
 	Pool     pool.Config // MaxAllocate within maxPods, see PoolFor; Scale is the agent's own affair
 
-	TopologyPlaces int // places on ENIs that general slots never take
-
 	Release           []netip.Prefix // in the node cache they are releasing: the operator may accept them
 	ReleaseInterfaces []string       // ids of ENIs all of whose addresses stand in Release
 	Held              []netip.Prefix // attached, and no pod can get them: others on the node use them

@@ -56,11 +56,11 @@ func generalENIs(spec Spec, status Status) []ENI {
 }
 
 // Cap returns how many slots a node can have for pods without a topology: MaxAllocate and the places on its ENIs, without
-// those kept for topologies and promised to pods of one. All are slots.
+// those kept for topologies (TopologyPlaces) and promised to pods of one. All are slots.
 func Cap(spec Spec, status Status, promised int) int {
 	free := spec.Pool
 	free.MaxAllocate = 0
-	n := max(0, free.Most(status.Limits, spec.Families, 0)-spec.TopologyPlaces-promised)
+	n := max(0, free.Most(status.Limits, spec.Families, 0)-promised)
 	if most := spec.Pool.MaxAllocate; most > 0 {
 		n = min(n, most)
 	}

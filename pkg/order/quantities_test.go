@@ -88,7 +88,7 @@ func TestCapOfANode(t *testing.T) {
 		{0, 4, 0, 16, 26}, {0, 0, 0, 16, 30}, {20, 0, 0, 16, 20}, {20, 4, 8, 16, 18}, {0, 99, 0, 16, 0},
 	} {
 		status.Limits.V4 = test.limit
-		spec := Spec{Families: []eni.Family{eni.IPv4}, TopologyPlaces: test.topology, Pool: pool.Config{MaxAllocate: test.most}}
+		spec := Spec{Families: []eni.Family{eni.IPv4}, Pool: pool.Config{MaxAllocate: test.most, TopologyPlaces: test.topology}}
 		if got := Cap(spec, status, test.promised); got != test.want {
 			t.Errorf("%+v: cap %d", test, got)
 		}

@@ -30,6 +30,7 @@ type Facts struct {
 	Subnets   []pool.Subnet
 	NoNew     pool.Cause         // see pool.Snapshot
 	Calls     map[string]ENICall // by ENI id
+	WholeENIs bool               // an ENI has addresses of its own subnet alone: places for topologies are ENIs that are left to be made
 }
 
 // ENICall is what the operator knows of calls about one ENI.
@@ -39,6 +40,8 @@ type ENICall struct {
 	NoMore pool.Cause // it refused addresses lately
 	Stays  bool       // it refused to give addresses back lately
 	Kept   bool       // not made by us: never deleted
+
+	Promised int // places on it that pods of topologies are to have
 }
 
 // Plan returns what the operator does so that the node gets the slots that its spec asks for.
@@ -65,17 +68,30 @@ func Snapshot(spec Spec, status Status, facts Facts) pool.Snapshot {
 			s.ENIs = append(s.ENIs, plannedENI(spec, status, facts, e, states))
 		}
 	}
+	if facts.WholeENIs {
+		s.KeptENIs = max(0, spec.Pool.KeptENIs(status.Limits, spec.Families)-countOfTopologies(status))
+	}
 	if spec.Waiting > 0 {
 		s.Needed = Slots(spec.Families, addressesOn(s, spec.Pool.FirstIndex(status.Limits))) + spec.Waiting
 	}
 	return s
 }
 
+// countOfTopologies returns how many ENIs a node has that are for pods of topologies alone.
+func countOfTopologies(s Status) (n int) {
+	for _, e := range s.ENIs {
+		if e.Topology != "" && e.State != Creating && e.State != Detached {
+			n++
+		}
+	}
+	return n
+}
+
 func plannedENI(spec Spec, status Status, facts Facts, e ENI, states map[netip.Addr]pool.Address) pool.ENI {
 	call, asked := facts.Calls[e.ID], slices.Contains(spec.ReleaseInterfaces, e.ID)
 	n := pool.ENI{ID: e.ID, Index: e.Index, Subnet: e.Subnet, Coming: call.Coming, Busy: call.Busy, NoMore: call.NoMore, Stays: call.Stays,
 		Leaving: e.State == ENILeaving || slices.Contains(status.LeavingInterfaces, e.ID) || asked && spec.Pool.Mode != pool.Burstable,
-		NoLink:  slices.Contains(spec.NoLink, e.ID)}
+		NoLink:  slices.Contains(spec.NoLink, e.ID), Promised: call.Promised}
 	// Of an ENI that pods use something of the plan must not think that it may go.
 	n.Keep = call.Kept || !asked && !slices.Contains(spec.Idle, e.ID)
 	for _, addr := range Addresses(status.Limits, e.Addresses...) {

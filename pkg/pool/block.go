@@ -67,6 +67,7 @@ type block struct {
 	free  int
 	held  int // used, cooling, lost or held by others
 	lost  int // of those
+	kept  int // of those: held by others, or kept for pods of topologies
 	going int // releasing, which can be undone
 	gone  int // releasing for good
 
@@ -88,6 +89,9 @@ func (b *block) count(a Address) {
 		b.free++
 	default:
 		b.held++
+		if a.State == eni.Held || a.IsKept() {
+			b.kept++
+		}
 	}
 }
 
@@ -119,9 +123,11 @@ func (t *tally) sortIntoBlocks(addresses []Address) {
 	}
 	t.taken = takenOfLimit(t.coming, t.size)
 	for _, b := range t.blocks {
-		if b.isWhole(t.size) {
+		switch {
+		case b.isWhole(t.size):
 			t.taken += t.size
-		} else {
+		case t.family == eni.IPv6 && b.kept == b.total: // the limit is one prefix, and the cloud takes single addresses beside it
+		default:
 			t.taken += b.total * t.size
 		}
 	}

@@ -30,6 +30,9 @@ func ParseMode(name string) (Mode, error) {
 // mostSlots is more than any node holds; below it no product of settings overflows.
 const mostSlots = 1 << 16
 
+// mostPlaces is the most that can be kept for topologies: more than nodes have.
+const mostPlaces = 1024
+
 // Validate returns all that is wrong, each error with the name that the setting
 // has in a configuration file. Settings of other modes are not checked, so that changing the
 // mode is changing one key, but for maxAboveWatermark.
@@ -44,6 +47,7 @@ func (c Config) Validate() error {
 		checkRange("maxAllocateENI", c.MaxAllocateENI, 0, eni.MaxIndex+1),
 		checkRange("maxIPsPerENI", c.MaxIPsPerENI, 0, mostSlots),
 		checkRange("preAllocateENI", c.PreAllocateENI, 0, eni.MaxIndex+1),
+		checkRange("topologyPlaces", c.TopologyPlaces, 0, mostPlaces),
 		checkRange("minAllocate", c.MinAllocate, 0, mostSlots),
 		checkRange("preAllocate", c.PreAllocate, 0, mostSlots),
 		checkRange("maxAboveWatermark", c.MaxAboveWatermark, 0, mostSlots),

@@ -34,6 +34,8 @@ func (l *ledger) noMoreENIs() string {
 	case l.attached >= l.s.Limits.ENIs:
 		return fmt.Sprintf("ENI limit reached: %d of %d, %d of them being made and %d not enipool's",
 			l.attached, l.s.Limits.ENIs, len(l.s.Pending)+len(l.created), l.s.Unmanaged)
+	case l.attached+l.s.KeptENIs >= l.s.Limits.ENIs:
+		return fmt.Sprintf("ENI limit reached: %d of %d, and %d are left for pods of topologies by topologyPlaces %d", l.attached, l.s.Limits.ENIs, l.s.KeptENIs, l.c.TopologyPlaces)
 	case l.c.MaxAllocateENI > 0 && l.carriers >= l.c.MaxAllocateENI:
 		return fmt.Sprintf("%d ENIs for pods, as many as maxAllocateENI lets the node have", l.carriers)
 	}

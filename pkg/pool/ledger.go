@@ -183,7 +183,8 @@ type tally struct {
 func newNIC(e *ENI, s Snapshot) *nic {
 	n := &nic{ENI: e}
 	for _, f := range s.Families {
-		t := tally{family: f, size: unitSize(s.Limits, f), bits: s.Limits.Block(f).Bits, limit: s.Limits.PerENI(f), coming: comingOf(*e, f)}
+		t := tally{family: f, size: unitSize(s.Limits, f), bits: s.Limits.Block(f).Bits, coming: comingOf(*e, f)}
+		t.limit = max(0, s.Limits.PerENI(f)-e.Promised*t.size)
 		for _, a := range e.Addresses {
 			if a.Family() == f {
 				t.count(a)

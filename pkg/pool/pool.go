@@ -35,6 +35,7 @@ type Config struct {
 	MaxAllocateENI int // most ENIs for pods, 0 for no limit but that of the instance
 	MaxIPsPerENI   int // most addresses of a family on an ENI, its primary among them, 0 for no limit but that of the instance
 	PreAllocateENI int // ENIs for pods that are made before pods need them
+	TopologyPlaces int // places for addresses that no slot takes: they are kept for pods of topologies
 
 	Multiple   int  // burstable: full idle ENIs to keep, burstableMehrfachENI; at least 1
 	Partial    bool // burstable: make an ENI even where the subnet can't fill it
@@ -57,6 +58,7 @@ type Snapshot struct {
 	MaxPods   int   // pods the node may run, 0 if not known: nobody can use more slots
 	Cooling   int   // slots that there may be beyond MaxPods: the most that cooled down at once lately, which serve no pod meanwhile
 	Needed    int   // slots that pods need now: what a plan brings beyond them is spare
+	KeptENIs  int   // ENIs that are left to be made for pods of topologies: on clouds where an ENI has addresses of its own subnet alone
 }
 
 // ENI is an ENI with its addresses.
@@ -71,6 +73,7 @@ type ENI struct {
 	Stays     bool      // it refused to release addresses lately: none are released now
 	Leaving   bool      // its deletion has begun and can't be undone
 	Keep      bool      // not made by us: never deleted
+	Promised  int       // places on it that addresses for pods of topologies are to take: no slot does meanwhile
 	NoLink    bool      // the node has no link for it: pods can't use it, no new addresses
 	Device    string    // of NoLink: the name of the link that is missing
 }

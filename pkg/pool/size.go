@@ -6,17 +6,35 @@ import (
 )
 
 // Most returns how many slots the node can ever hold: those of the ENIs that may
-// carry pods, within MaxAllocate, MaxAllocateENI, MaxIPsPerENI and maxPods. A maxPods of 0 is not known. Where
+// carry pods, without TopologyPlaces, within MaxAllocate, MaxAllocateENI, MaxIPsPerENI and maxPods. A maxPods of 0 is not known. Where
 // addresses come in blocks there may be some more, less than a block.
 func (c Config) Most(l eni.Limits, families []eni.Family, maxPods int) int {
 	l = c.Within(l)
-	slots := c.mostCarriers(l) * perENI(l, families)
+	slots := max(0, c.mostCarriers(l)*perENI(l, families)-c.keptSlots(l, families))
 	for _, limit := range []int{c.MaxAllocate, maxPods} {
 		if limit > 0 {
 			slots = min(slots, limit)
 		}
 	}
 	return slots
+}
+
+// keptSlots returns how many slots TopologyPlaces come to: a single address takes as much of an ENI as a whole block.
+func (c Config) keptSlots(l eni.Limits, families []eni.Family) int {
+	if c.TopologyPlaces == 0 {
+		return 0
+	}
+	return c.TopologyPlaces * unitSize(l, scarceFamily(families))
+}
+
+// KeptENIs returns how many whole ENIs hold TopologyPlaces.
+func (c Config) KeptENIs(l eni.Limits, families []eni.Family) int {
+	l = c.Within(l)
+	per := perENI(l, families)
+	if per == 0 {
+		return 0
+	}
+	return ceilDiv(c.keptSlots(l, families), per)
 }
 
 // forPods returns how many slots the pods that the node may run can do with, 0 if not known.

@@ -97,14 +97,19 @@ func noSlot(n Node, sources []Source) Wait {
 	return Wait{Cause: NoSlot, Message: fmt.Sprintf("no ENI of %s can carry one more address of %s", n.Name, strings.Join(ids, ", "))}
 }
 
-// sourcesIn returns the sources of ready subnets of a zone that have addresses of the family, in order of preference.
+// sourcesIn returns the sources of ready subnets of a zone that have addresses of the family, and of all others that pods need, in order of preference.
 func (k *Cluster) sourcesIn(t Topology, zone string, f eni.Family) (list []Source) {
 	for _, from := range t.Sources {
-		if in, known := findSubnet(k.Subnets, from.Subnet); known && in.Ready && in.Zone == zone && len(usableRanges(from, in, f)) > 0 {
+		if in, known := findSubnet(k.Subnets, from.Subnet); known && in.Ready && in.Zone == zone && len(usableRanges(from, in, f)) > 0 && k.hasAll(from, in) {
 			list = append(list, from)
 		}
 	}
 	return list
+}
+
+// hasAll tells whether a source has addresses of each family: a pod gets all on one ENI.
+func (k *Cluster) hasAll(from Source, in Subnet) bool {
+	return !slices.ContainsFunc(k.Families, func(f eni.Family) bool { return len(usableRanges(from, in, f)) == 0 })
 }
 
 // pickAddr returns the next address of a source that nobody has.

@@ -28,6 +28,7 @@ type Topology struct {
 	Sources  []Source // in order of preference
 	Strategy Strategy
 	TTL      time.Duration // of Sticky: from the end of the pod
+	Warm     int           // of Elastic: addresses that are ready on each node with pods of it, for the next ones
 }
 
 // keeps tells whether the addresses outlive their pods.

@@ -15,6 +15,7 @@ const (
 	NoNode           Cause = "NoNode"           // no Node is in a zone of its subnets
 	NoRoom           Cause = "NoRoom"           // each address is taken
 	NoSlot           Cause = "NoSlot"           // no ENI of the node can carry one more
+	NoPlace          Cause = "NoPlace"          // each ENI of the node is full, it can have no more, and no place is idle
 	Conflict         Cause = "Conflict"         // an unmanaged ENI has it
 	Moving           Cause = "Moving"           // it comes from another node, or the cloud has yet to answer
 	InUse            Cause = "InUse"            // it is to end, and a pod still has it

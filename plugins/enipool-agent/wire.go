@@ -89,6 +89,7 @@ func runAgent(ctx context.Context, line configfile.Flags, stdout, stderr io.Writ
 	}
 	if joined != nil {
 		parts.Pods, parts.PodIPs, parts.Ending, parts.Report, parts.Warn = joined.Pods, joined.PodIPs, joined.Ending, joined.Report, joined.Warn
+		parts.TopologyPods = joined.TopologyPods
 		parts.Object, parts.Kept = joined.Object(), agent.Disk{Path: lastgood.Seen(conf.State)}
 		if parts.Boot, err = nodecache.BootID(); err != nil {
 			return &cli.NodeError{Err: err}

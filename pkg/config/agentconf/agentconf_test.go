@@ -171,6 +171,7 @@ var eachKey = []struct {
 	{"pool: {maxAllocateENI: 8, maxIPsPerENI: 30, preAllocateENI: 2}", func(c *Config) {
 		c.Pool.MaxAllocateENI, c.Pool.MaxIPsPerENI, c.Pool.PreAllocateENI = 8, 30, 2
 	}},
+	{"pool: {topologyPlaces: 4}", func(c *Config) { c.Pool.TopologyPlaces = 4 }},
 	{"pool: {firstENI: 1, maxAllocate: 16}", func(c *Config) { c.Pool.FirstENI, c.Pool.MaxAllocate = 1, 16 }},
 	{"pool: {burstableMultiple: 2, partial: true, returnENIs: true}", func(c *Config) {
 		c.Pool.Multiple, c.Pool.Partial, c.Pool.ReturnENIs = 2, true, true

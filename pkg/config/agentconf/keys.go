@@ -24,6 +24,7 @@ const (
 	mostCalls     = 1000
 	mostAtOnce    = 64
 	mostPerENI    = 1024
+	mostPlaces    = 1024
 )
 
 // namespaceName is what the API server takes as the name of a namespace.

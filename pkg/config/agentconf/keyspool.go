@@ -66,6 +66,7 @@ func poolKeys(modes *pool.Config) []keys.Key {
 			Of(keys.Rule{"type": []string{"integer", "string", "null"}, "minimum": 0, "maximum": mostPerENI, "not": keys.Rule{"const": 1}, "pattern": "^[0-9]+$"}).
 			In("addresses").Live(unreleased, "The most addresses of a family on an ENI, its primary among them; 0: as many as it may have."),
 		keys.Number("pool.preAllocateENI", &modes.PreAllocateENI, 0, eni.MaxIndex+1).In("ENIs").Live(unreleased, "How many ENIs for pods are made before pods need them."),
+		keys.Number("pool.topologyPlaces", &modes.TopologyPlaces, 0, mostPlaces).In("addresses").Live(unreleased, "How many places for addresses on the node's ENIs are kept for pods of topologies: others never take them."),
 		keys.Number("pool.burstableMultiple", &modes.Multiple, 0, eni.MaxIndex).In("ENIs").Live(release1, "Mode burstable: how many ENIs' worth of addresses is kept free; 0: not burstable."),
 		keys.Number(multipleAlias, &modes.Multiple, 0, eni.MaxIndex).In("ENIs").NoDefault().Live(release1, "CCE's name of burstableMultiple; not named a mode, 1 or more is burstable and 0 besteffort."),
 		keys.Flag("pool.partial", &modes.Partial).Live(release1, "Mode burstable: whether an ENI is made where the subnet can't fill it."),

@@ -123,6 +123,7 @@ func TestErrorsNameTheKeyAndWhatIsAllowed(t *testing.T) {
 		{"pool: {maxAllocateENI: -1}", `pool.maxAllocateENI: "-1": must be a whole number from 0 to 151`},
 		{"pool: {maxIPsPerENI: 1}", `pool.maxIPsPerENI: "1": must be 0, or a whole number from 2 to 1024`},
 		{"pool: {preAllocateENI: 152}", `pool.preAllocateENI: "152": must be a whole number from 0 to 151`},
+		{"pool: {topologyPlaces: 1025}", `pool.topologyPlaces: "1025": must be a whole number from 0 to 1024`},
 		{"pool: {maxAllocateENI: 2, preAllocateENI: 3}", `pool.preAllocateENI: "3": must be at most pool.maxAllocateENI, 2`},
 		{"pool: {minFree: 50}", `pool.minFree: "50": must be ` + percent + `"0%" to "1000%"`},
 		{"pool: {minFree: 1}", `pool.minFree: "1": must be ` + percent + `"0%" to "1000%"`},

@@ -33,7 +33,7 @@ var examples = map[string]any{
 	"pool.strategy": "kpa", "pool.batch": 8, "pool.minFree": "25%", "pool.maxFree": 2.5, "pool.countPrimaries": true, "pool.primaryForm": "document", "pool.minPool": 3,
 	"pool.stable": "30s", "pool.delay": "1h", "pool.burstWindow": "3s", "pool.burst": "300%", "pool.shrink": "150%", "pool.releaseInterval": "1m", "pool.exhaustedSpare": 2,
 	"pool.exhaustedDelay": "20s", "pool.utilization": 0.5, "pool.grow": "200%", "pool.activation": 2, "pool.kpaForm": "knative", "pool.mode": "besteffort",
-	"pool.firstENI": 1, "pool.maxAllocate": 30, "pool.maxAllocateENI": 3, "pool.maxIPsPerENI": 20, "pool.preAllocateENI": 1, "pool.burstableMultiple": 2,
+	"pool.firstENI": 1, "pool.maxAllocate": 30, "pool.maxAllocateENI": 3, "pool.maxIPsPerENI": 20, "pool.preAllocateENI": 1, "pool.topologyPlaces": 4, "pool.burstableMultiple": 2,
 	multipleAlias: 3, "pool.partial": true, "pool.returnENIs": true, "pool.minAllocate": 5, "pool.preAllocate": 6, "pool.maxAboveWatermark": 7,
 }
 

@@ -95,7 +95,7 @@ func (s NodeNetworkSpec) Read() (order.Spec, error) {
 	r.note("mode", err)
 	config, err := s.Pool.Read()
 	r.note("pool", err)
-	spec := order.Spec{Mode: mode, Slots: int(s.Slots), Waiting: int(s.Waiting), Pool: config, TopologyPlaces: int(s.Pool.TopologyPlaces),
+	spec := order.Spec{Mode: mode, Slots: int(s.Slots), Waiting: int(s.Waiting), Pool: config,
 		Release: r.prefixes("release", s.Release), Held: r.prefixes("held", s.Held), Boot: s.Boot, SeenRevision: s.SeenRevision, SeenEpoch: s.SeenEpoch,
 		ReleaseInterfaces: s.ReleaseInterfaces, NoLink: s.NoLink, Idle: s.Idle}
 	for _, name := range s.Families {
@@ -119,7 +119,7 @@ func parseFamily(name string) (eni.Family, error) {
 func (p Pool) Read() (pool.Config, error) {
 	c := pool.Config{FirstENI: int(p.FirstENI), MaxAllocate: int(p.MaxAllocate), Multiple: int(p.Multiple), Partial: p.Partial,
 		ReturnENIs: p.ReturnENIs, MinAllocate: int(p.MinAllocate), PreAllocate: int(p.PreAllocate), MaxAboveWatermark: int(p.MaxAboveWatermark)}
-	c.MaxAllocateENI, c.MaxIPsPerENI, c.PreAllocateENI = int(p.MaxAllocateENI), int(p.MaxIPsPerENI), int(p.PreAllocateENI)
+	c.MaxAllocateENI, c.MaxIPsPerENI, c.PreAllocateENI, c.TopologyPlaces = int(p.MaxAllocateENI), int(p.MaxIPsPerENI), int(p.PreAllocateENI), int(p.TopologyPlaces)
 	c.Scale.Batch = int(p.Batch)
 	if p.Mode == "" {
 		return c, nil
@@ -135,7 +135,7 @@ func (s *NodeNetworkSpec) Write(from order.Spec) {
 	s.Mode, s.Slots, s.Waiting = Mode(from.Mode.String()), int32(from.Slots), int32(from.Waiting)
 	s.Pool = Pool{Mode: c.Mode.String(), Batch: int32(c.Scale.Batch), FirstENI: int32(c.FirstENI), MaxAllocate: int32(c.MaxAllocate),
 		MaxAllocateENI: int32(c.MaxAllocateENI), MaxIPsPerENI: int32(c.MaxIPsPerENI), PreAllocateENI: int32(c.PreAllocateENI),
-		Multiple: int32(c.Multiple), Partial: c.Partial, ReturnENIs: c.ReturnENIs, TopologyPlaces: int32(from.TopologyPlaces),
+		Multiple: int32(c.Multiple), Partial: c.Partial, ReturnENIs: c.ReturnENIs, TopologyPlaces: int32(c.TopologyPlaces),
 		MinAllocate: int32(c.MinAllocate), PreAllocate: int32(c.PreAllocate), MaxAboveWatermark: int32(c.MaxAboveWatermark)}
 	s.Families = nil
 	for _, f := range from.Families {

@@ -36,13 +36,13 @@ func anyByte(t *rapid.T) int { return rapid.IntRange(0, 255).Draw(t, "number") }
 
 func anySpec(t *rapid.T) order.Spec {
 	c := pool.Config{Mode: pool.Mode(rapid.IntRange(0, 2).Draw(t, "pool mode")), FirstENI: rapid.IntRange(0, 1).Draw(t, "first"),
-		MaxAllocate: anyCount(t, "most"), MaxAllocateENI: anyCount(t, "most ENIs"), MaxIPsPerENI: anyCount(t, "per ENI"), PreAllocateENI: anyCount(t, "ENIs ahead"),
+		MaxAllocate: anyCount(t, "most"), MaxAllocateENI: anyCount(t, "most ENIs"), MaxIPsPerENI: anyCount(t, "per ENI"), PreAllocateENI: anyCount(t, "ENIs ahead"), TopologyPlaces: anyCount(t, "places"),
 		Multiple: anyCount(t, "multiple"), Partial: rapid.Bool().Draw(t, "partial"), ReturnENIs: rapid.Bool().Draw(t, "return"),
 		MinAllocate: anyCount(t, "min"), PreAllocate: anyCount(t, "ahead"), MaxAboveWatermark: anyCount(t, "above")}
 	c.Scale.Batch = anyCount(t, "batch")
 	return order.Spec{Mode: rapid.SampledFrom([]order.Mode{order.Self, order.Operator}).Draw(t, "mode"),
 		Families: rapid.SampledFrom([][]eni.Family{nil, {eni.IPv4}, {eni.IPv6, eni.IPv4}}).Draw(t, "families"),
-		Slots:    anyCount(t, "slots"), Waiting: anyCount(t, "waiting"), Pool: c, TopologyPlaces: anyCount(t, "places"),
+		Slots:    anyCount(t, "slots"), Waiting: anyCount(t, "waiting"), Pool: c,
 		Release: anyPrefixes(t, "release"), ReleaseInterfaces: anyIDs(t, "release ENIs"), Held: anyPrefixes(t, "held"),
 		NoLink: anyIDs(t, "no link"), Idle: anyIDs(t, "idle"), Boot: rapid.SampledFrom([]string{"", "boot"}).Draw(t, "boot"), SeenRevision: int64(anyCount(t, "seen")), SeenEpoch: int64(anyCount(t, "epoch"))}
 }

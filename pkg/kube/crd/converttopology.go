@@ -23,6 +23,9 @@ func (t *PodSubnetTopology) Read() (topology.Topology, error) {
 		Pods: s.PodSelector.toTopology(), Strategy: topology.Strategy(s.Strategy.Type)}
 	var r reader
 	is.TTL = r.readStrategy(s.Strategy)
+	if is.Strategy == topology.Elastic { // an address that outlives its pod is of a name before it is anywhere
+		is.Warm = int(s.Warm)
+	}
 	r.checkSelector("namespaceSelector", is.Namespaces)
 	r.checkSelector("podSelector", is.Pods)
 	for _, from := range s.Subnets {

@@ -20,7 +20,6 @@ func (d *decision) choose() {
 	if !d.settled { // an address may be on an ENI that nobody has described
 		return
 	}
-	var cluster *topology.Cluster
 	served := d.servedPods()
 	for _, name := range slices.SortedFunc(maps.Keys(d.pods), func(a, b Name) int { return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) }) {
 		p := d.pods[name]
@@ -36,17 +35,24 @@ func (d *decision) choose() {
 				d.waits[name] = Waiting{p, topology.Wait{Cause: topology.NoSlot, Message: fmt.Sprintf("the operator does not call the cloud for %s now", n.Name)}}
 				continue
 			}
-			if cluster == nil {
-				cluster = d.cluster()
-				for at, r := range d.refused {
-					if d.now.Before(r.at.Add(topology.ConflictRetry)) {
-						cluster.Taken[at] = true
-					}
-				}
+			if !d.takeReady(p, n, f) {
+				d.chooseFor(p, n, f, d.chooseFrom())
 			}
-			d.chooseFor(p, n, f, cluster)
 		}
 	}
+}
+
+// chooseFrom returns what an address is chosen by: with each one that is chosen in it.
+func (d *decision) chooseFrom() *topology.Cluster {
+	if d.choice == nil {
+		d.choice = d.cluster()
+		for at, r := range d.refused {
+			if d.now.Before(r.at.Add(topology.ConflictRetry)) {
+				d.choice.Taken[at] = true
+			}
+		}
+	}
+	return d.choice
 }
 
 // servedPod is a pod that has an address of a family, or is to get one that is chosen.
@@ -64,6 +70,13 @@ func (d *decision) servedPods() map[servedPod]bool {
 	}
 	for at, e := range d.elastic {
 		served[servedPod{e.UID, eni.FamilyOf(at)}] = true
+	}
+	for _, p := range d.pods {
+		for _, at := range []netip.Addr{p.V4, p.V6} { // it was ready, and its agent has given it, when it was to leave
+			if at.IsValid() && d.isOnElastic(p, at) {
+				served[servedPod{p.UID, eni.FamilyOf(at)}] = true
+			}
+		}
 	}
 	for at, c := range d.creating {
 		if p, is := d.pods[Name{c.Namespace, c.Pod}]; is {
@@ -83,13 +96,14 @@ func (d *decision) chooseFor(pod Pod, node Node, family eni.Family, cluster *top
 		}
 		return
 	}
-	on := d.nodeFor(node, family)
+	on := d.nodeFor(node, pod.Name, family)
 	claim, wait := topology.Choose(of, asTopologyPod(pod), on, family, cluster)
-	if wait.Cause == topology.NoSlot {
+	if wait.Cause == topology.NoSlot && d.partnerENI(node, pod.Name, family) == "" {
 		// Its address is chosen when there is an ENI: till then nobody knows which one the cloud takes for that.
 		on.Anywhere = true
 		if would, why := topology.Choose(of, asTopologyPod(pod), on, family, cluster); why.Cause == topology.None {
 			d.makeOn(node, would)
+			wait = d.awaitPlace(node, pod, d.subnetsFor(of, node.Zone, would), wait)
 		}
 	}
 	if wait.Cause != topology.None {
@@ -110,17 +124,27 @@ func (d *decision) chooseFor(pod Pod, node Node, family eni.Family, cluster *top
 		return
 	}
 	d.steps.Creates = append(d.steps.Creates, claim)
-	d.room[placeOn(node, claim.Subnet, family, d.room)]++
-}
-
-// placeOn returns the place on a node that an address of a subnet will take.
-func placeOn(n Node, subnet string, f eni.Family, taken map[place]int) place {
-	for _, e := range n.ENIs {
-		if at := (place{e.ID, f}); e.Subnet == subnet && e.Room[f] > taken[at] {
-			return at
+	for _, e := range node.ENIs {
+		if carries(e, claim.Subnet) && d.mayCarry(node, e, pod.Name, family) {
+			d.takePlace(node, e, claim)
+			return
 		}
 	}
-	return place{}
+}
+
+// subnetsFor returns the subnets in a zone of which an address can be the pod's: of one that is kept already its own alone.
+func (d *decision) subnetsFor(of topology.Topology, zone string, would topology.Claim) []string {
+	ids := []string{would.Subnet}
+	if _, has := d.claims[would.Addr]; has {
+		return ids
+	}
+	for _, from := range of.Sources {
+		at := slices.IndexFunc(d.subnets, func(s topology.Subnet) bool { return s.ID == from.Subnet && s.Ready && s.Zone == zone })
+		if at >= 0 && from.Subnet != would.Subnet {
+			ids = append(ids, from.Subnet)
+		}
+	}
+	return ids
 }
 
 func asTopologyPod(p Pod) topology.Pod {
@@ -156,6 +180,9 @@ func (k *Known) cluster() *topology.Cluster {
 			all.Taken[r.Addr] = true
 		}
 		for at := range n.Open {
+			all.Taken[at] = true
+		}
+		for at := range n.Quarantined { // a call of before may take it away again
 			all.Taken[at] = true
 		}
 	}

@@ -24,7 +24,11 @@ type decision struct {
 	leaves  map[netip.Addr]bool // nobody is to get it any more where it is
 	room    map[place]int       // what the orders take of ENIs
 	open    map[netip.Addr]bool // of all nodes
+	yields  map[demand]bool     // pods for which an idle address makes room
 	waits   map[Name]Waiting
+	choice  *topology.Cluster   // see chooseFrom
+	placed  map[onENI]string    // ENIs that are to carry an address
+	targets map[netip.Addr]bool // what has a place there
 }
 
 // place is where on a node an address lies.
@@ -36,7 +40,7 @@ type place struct {
 // Decide says what follows. settled: a describe of everything has begun and ended since this leader may go by one.
 func (k *Known) Decide(now time.Time, settled bool) Steps {
 	d := &decision{Known: k, now: now, settled: settled, orders: map[string]*Orders{}, leaves: map[netip.Addr]bool{}, room: map[place]int{},
-		open: map[netip.Addr]bool{}, waits: map[Name]Waiting{}}
+		open: map[netip.Addr]bool{}, yields: map[demand]bool{}, waits: map[Name]Waiting{}, placed: map[onENI]string{}, targets: map[netip.Addr]bool{}}
 	d.steps.Nodes = map[string]Orders{}
 	if !k.complete || k.lists == 0 {
 		return d.steps
@@ -49,9 +53,13 @@ func (k *Known) Decide(now time.Time, settled bool) Steps {
 	for _, at := range slices.SortedFunc(maps.Keys(k.claims), netip.Addr.Compare) {
 		d.stepClaim(k.claims[at])
 	}
+	d.nameShown()
 	d.stepElastic()
 	d.choose()
+	d.promise()
+	d.stepWarm()
 	d.reserve()
+	d.tellPromised()
 	for name := range d.nodes {
 		d.steps.Nodes[name] = Orders{} // what is known of it was decided by
 	}
@@ -132,6 +140,9 @@ func (d *decision) stepClaim(c held) {
 	if step.Claim == c.Claim && c.Phase == topology.OnItsWay && f.At.Known && f.At.ENI != "" && f.At.Node != f.Pod.Node && f.Target == "" && !f.Late {
 		// It stays where it is until it can be where it is to go: nobody else gets it there meanwhile, not even an ENI that is made for it.
 		step = topology.Step{Claim: c.Claim, Wait: topology.Wait{Cause: topology.NoSlot, Message: fmt.Sprintf("no ENI of %s can carry %s", c.To, c.Addr)}}
+	}
+	if n, is := d.nodes[f.Pod.Node]; is && step.Wait.Cause == topology.NoSlot {
+		step.Wait = d.awaitPlace(n, d.pods[of], []string{c.Subnet}, step.Wait)
 	}
 	if c.Keep == topology.Fixed && step.Claim.Phase == topology.Free {
 		d.steps.Sets = true
@@ -235,18 +246,34 @@ func isReserved(n Node, at netip.Addr) bool {
 // targetOn returns the ENI of a node that is to carry an address, and takes its place there; "" if none can now. Then one is made if
 // there may be one more.
 func (d *decision) targetOn(n Node, c topology.Claim) string {
-	f := c.Family()
 	if id, only := d.lateTarget(n, c); only {
 		return id
 	}
+	id := d.freeENI(n, c)
+	if id == "" && d.partnerENI(n, Name{c.Namespace, c.Pod}, c.Family()) == "" { // beside that another one would not help
+		d.makeOn(n, c)
+	}
+	return id
+}
+
+// freeENI does that, and has none made.
+func (d *decision) freeENI(n Node, c topology.Claim) string {
+	f, pod := c.Family(), Name{c.Namespace, c.Pod}
 	for _, e := range n.ENIs {
-		if at := (place{e.ID, f}); e.Subnet == c.Subnet && e.Room[f] > d.room[at] {
-			d.room[at]++
+		if carries(e, c.Subnet) && d.mayCarry(n, e, pod, f) {
+			d.takePlace(n, e, c)
 			return e.ID
 		}
 	}
-	d.makeOn(n, c)
 	return ""
+}
+
+// takePlace notes that an ENI is to carry an address.
+func (d *decision) takePlace(n Node, e ENI, c topology.Claim) {
+	d.room[place{e.ID, c.Family()}]++
+	if d.targets[c.Addr] = true; c.Pod != "" {
+		d.placed[onENI{n.Name, Name{c.Namespace, c.Pod}}] = e.ID
+	}
 }
 
 // makeOn has an ENI made for an address, if there may be one more.
@@ -257,11 +284,11 @@ func (d *decision) makeOn(n Node, c topology.Claim) {
 	}
 }
 
-// nodeFor returns a node as topologies go by it.
-func (d *decision) nodeFor(n Node, f eni.Family) topology.Node {
+// nodeFor returns a node as topologies go by it for a pod, or for what is to be ready.
+func (d *decision) nodeFor(n Node, pod Name, f eni.Family) topology.Node {
 	is := topology.Node{Name: n.Name, Zone: n.Zone}
 	for _, e := range n.ENIs {
-		if e.Room[f] > d.room[place{e.ID, f}] {
+		if d.mayCarry(n, e, pod, f) {
 			is.Subnets = append(is.Subnets, e.Subnet)
 		}
 	}

@@ -26,7 +26,8 @@ type Pod struct {
 	Name
 	UID, Node, Topology string
 	StatefulSet         topology.Workload
-	Ended               bool // it has succeeded or failed, or never ran
+	Ended               bool       // it has succeeded or failed, or never ran
+	V4, V6              netip.Addr // that its kubelet shows, zero for none
 }
 
 // Event is a change of one object, as it is after it. It may come late and twice; the newest state comes in the end.
@@ -47,6 +48,8 @@ type Node struct {
 	Serves      bool // calls may be made for it
 	Gone        bool // its agent says nothing: deleted, not reached, or out of service
 	MayMake     bool // it can have one more ENI
+	Full        bool // by its limits it can't
+	Places      int  // that are kept for pods of topologies, by its agent's configuration
 	Created     int64
 	ENIs        []ENI
 	Reserved    []order.Reserved
@@ -54,6 +57,7 @@ type Node struct {
 	Published   map[netip.Addr]bool // no sandbox has it, by its agent's word
 	Quarantined map[netip.Addr]bool
 	Open        map[netip.Addr]bool // that a call is about which has not ended, or of which nobody knows how
+	Yields      map[string]int      // by subnet: places on ENIs there that idle addresses of the pool leave, or could
 }
 
 // ENI is one that is attached.
@@ -73,6 +77,8 @@ type Orders struct {
 	Take     map[string][]netip.Addr // by ENI, of what is accepted
 	Move     map[string]Move         // by the ENI that gets them, from ENIs of other nodes that have accepted it
 	Make     Make                    // an ENI
+	Promised map[string]int          // by ENI: places that addresses are to take which are on their way, or to be ordered
+	Yield    map[string]int          // by subnet: places on full ENIs there that idle addresses of the pool are to leave
 }
 
 // Move is what one ENI loses to another by one call.

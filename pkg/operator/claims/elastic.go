@@ -26,6 +26,9 @@ func (d *decision) stepElastic() {
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(d.elastic), netip.Addr.Compare) {
 		e := d.elastic[at]
+		if e.isReady() {
+			continue // see stepWarm
+		}
 		n, known := d.nodes[e.node]
 		_, claimed := d.claims[at]
 		p, is := d.pods[Name{e.Namespace, e.Pod}]
@@ -36,6 +39,7 @@ func (d *decision) stepElastic() {
 			d.keep(e.node, e.Reserved) // the pod may be there, or the address is on its way, or there though no describe of this leader has shown it
 		case is && p.UID == e.UID && !p.Ended && p.Node == e.node:
 			d.bringElastic(e)
+		case d.staysReady(n, e):
 		case !isReserved(n, at): // its agent gives it back
 			delete(d.elastic, at)
 			d.freed[at] = d.now
@@ -59,20 +63,26 @@ func (d *decision) bringElastic(e kept) {
 		d.of(e.node)
 		return
 	}
-	c := topology.Claim{Addr: e.Addr, Topology: e.Topology}
-	for _, s := range d.subnets {
-		if s.V4.IsValid() && s.V4.Contains(e.Addr) || s.V6.IsValid() && s.V6.Contains(e.Addr) {
-			c.Subnet = s.ID
-		}
-	}
+	c := topology.Claim{Addr: e.Addr, Topology: e.Topology, Namespace: e.Namespace, Pod: e.Pod, Subnet: d.subnetOf(e.Addr)}
 	target := d.targetOn(n, c)
 	if target == "" && d.of(n.Name).Make.Subnet != c.Subnet {
 		delete(d.elastic, e.Addr)
-		d.waits[p.Name] = Waiting{p, topology.Wait{Cause: topology.NoSlot, Message: fmt.Sprintf("no ENI of %s can carry %s", n.Name, e.Addr)}}
+		none := topology.Wait{Cause: topology.NoSlot, Message: fmt.Sprintf("no ENI of %s can carry %s", n.Name, e.Addr)}
+		d.waits[p.Name] = Waiting{p, d.awaitPlace(n, p, []string{c.Subnet}, none)}
 		return
 	}
 	d.keep(e.node, e.Reserved)
 	if o := d.of(n.Name); target != "" && n.Serves {
 		o.Assign[target] = append(o.Assign[target], e.Addr)
 	}
+}
+
+// subnetOf returns the subnet that an address lies in, "" if none is known.
+func (k *Known) subnetOf(at netip.Addr) string {
+	for _, s := range k.subnets {
+		if s.V4.IsValid() && s.V4.Contains(at) || s.V6.IsValid() && s.V6.Contains(at) {
+			return s.ID
+		}
+	}
+	return ""
 }

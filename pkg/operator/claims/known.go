@@ -37,6 +37,7 @@ type Known struct {
 // memory is what a leader remembers. The next one finds it out again, or waits once more.
 type memory struct {
 	elastic  map[netip.Addr]kept
+	seen     map[warmth]time.Time     // when nodes had pods last of topologies that keep addresses ready
 	freed    map[netip.Addr]time.Time // when pods had ended that had an address
 	asked    map[netip.Addr]time.Time // since when a node's status says that an address goes
 	refused  map[netip.Addr]refusal   // of the cloud, the last
@@ -53,7 +54,7 @@ type held struct {
 	object *crd.AddressClaim
 }
 
-// kept is an address of an Elastic topology, and whose it is.
+// kept is an address of an Elastic topology, and whose it is: of no pod while it is ready for the next one.
 type kept struct {
 	node string
 	order.Reserved
@@ -70,7 +71,7 @@ type sets struct {
 func New(families []eni.Family, settle time.Duration) *Known {
 	return &Known{families: families, settle: settle, pods: map[Name]Pod{}, claims: map[netip.Addr]held{}, unread: map[netip.Addr]bool{}, ended: map[types.UID]bool{},
 		topologies: map[string]topology.Topology{}, nodes: map[string]Node{}, where: map[netip.Addr][]string{},
-		memory: memory{elastic: map[netip.Addr]kept{}, freed: map[netip.Addr]time.Time{}, asked: map[netip.Addr]time.Time{}, refused: map[netip.Addr]refusal{},
+		memory: memory{elastic: map[netip.Addr]kept{}, seen: map[warmth]time.Time{}, freed: map[netip.Addr]time.Time{}, asked: map[netip.Addr]time.Time{}, refused: map[netip.Addr]refusal{},
 			wanted: map[netip.Addr]time.Time{}, read: map[Name]time.Time{}, creating: map[netip.Addr]topology.Claim{}, sets: sets{lacks: map[Name]time.Time{}}},
 		moving: newMoving()}
 }
@@ -281,5 +282,5 @@ func (k *Known) Claimed(at netip.Addr) (order.Reserved, bool) {
 	if !is {
 		c.Claim, is = k.creating[at]
 	}
-	return order.Reserved{Addr: at, Topology: c.Topology}, is || k.unread[at]
+	return order.Reserved{Addr: at}, is || k.unread[at] // nobody's: with a topology it would be its next pod's
 }

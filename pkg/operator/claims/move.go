@@ -117,10 +117,9 @@ func (d *decision) mustConfirm(at netip.Addr, do topology.Action) bool {
 
 // lateTarget returns the ENI of a node to which a call may move a claim's address, if it can carry it. only: it goes to no other one.
 func (d *decision) lateTarget(n Node, c topology.Claim) (id string, only bool) {
-	f := c.Family()
 	for _, e := range n.ENIs {
-		if at := (place{e.ID, f}); c.ToENI != "" && e.ID == c.ToENI && e.Room[f] > d.room[at] {
-			d.room[at]++
+		if c.ToENI != "" && e.ID == c.ToENI && d.mayCarry(n, e, Name{c.Namespace, c.Pod}, c.Family()) {
+			d.takePlace(n, e, c)
 			return e.ID, true
 		}
 	}

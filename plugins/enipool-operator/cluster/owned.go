@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -85,6 +86,15 @@ func (o Claims) ReadPod(ctx context.Context, of claims.Name) (*claims.Pod, error
 func podOf(p *corev1.Pod) claims.Pod {
 	is := claims.Pod{Name: claims.Name{Namespace: p.Namespace, Name: p.Name}, UID: string(p.UID), Node: p.Spec.NodeName, Topology: p.Labels[classify.Gate],
 		Ended: p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed}
+	for _, ip := range p.Status.PodIPs {
+		switch at, err := netip.ParseAddr(ip.IP); {
+		case err != nil:
+		case at.Is4():
+			is.V4 = at
+		default:
+			is.V6 = at
+		}
+	}
 	if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == "StatefulSet" && strings.HasPrefix(owner.APIVersion, "apps/") {
 		is.StatefulSet = topology.Workload{Name: owner.Name, UID: string(owner.UID)}
 	}

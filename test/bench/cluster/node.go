@@ -74,7 +74,7 @@ func newNode(b *bed, name string, seed uint64) (n *node, err error) {
 		MaxPods:     func() (int, string) { return maxPods, "bench" },
 		Rand:        rand.New(rand.NewPCG(seed, 1)),
 		Clock:       agent.NewRealClock(nodecache.SinceBoot, agent.Signals{Wake: n.woken}),
-		Cluster: agent.Cluster{Pods: n.cluster.Pods, Ending: n.cluster.Ending, PodIPs: n.cluster.PodIPs, Report: n.cluster.Report, Warn: n.cluster.Warn,
+		Cluster: agent.Cluster{Pods: n.cluster.Pods, Ending: n.cluster.Ending, PodIPs: n.cluster.PodIPs, TopologyPods: n.cluster.TopologyPods, Report: n.cluster.Report, Warn: n.cluster.Warn,
 			Object: n.cluster.Object(), Boot: "boot-of-" + name},
 	})
 	return n, nil

@@ -43,11 +43,11 @@ func anyNumber(t *rapid.T) int { return rapid.IntRange(0, 40).Draw(t, "number") 
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := pool.Config{Mode: pool.Mode(rapid.IntRange(0, 2).Draw(t, "mode")), FirstENI: anyNumber(t), MaxAllocate: anyNumber(t), MaxAllocateENI: anyNumber(t),
-			MaxIPsPerENI: anyNumber(t), PreAllocateENI: anyNumber(t), Multiple: anyNumber(t), Partial: rapid.Bool().Draw(t, "partial"),
+			MaxIPsPerENI: anyNumber(t), PreAllocateENI: anyNumber(t), TopologyPlaces: anyNumber(t), Multiple: anyNumber(t), Partial: rapid.Bool().Draw(t, "partial"),
 			ReturnENIs: rapid.Bool().Draw(t, "return"), MinAllocate: anyNumber(t), PreAllocate: anyNumber(t), MaxAboveWatermark: anyNumber(t)}
 		c.Scale.Batch = anyNumber(t)
 		spec := order.Spec{Mode: rapid.SampledFrom([]order.Mode{order.Self, order.Operator}).Draw(t, "calls"), Families: []eni.Family{eni.IPv6, eni.IPv4},
-			Slots: anyNumber(t), Waiting: anyNumber(t), Pool: c, TopologyPlaces: anyNumber(t), Release: anyPrefixes(t), ReleaseInterfaces: anyWords(t),
+			Slots: anyNumber(t), Waiting: anyNumber(t), Pool: c, Release: anyPrefixes(t), ReleaseInterfaces: anyWords(t),
 			Held: anyPrefixes(t), NoLink: anyWords(t), Idle: anyWords(t), Boot: "boot", SeenRevision: int64(anyNumber(t))}
 		asks := order.Asks{WaitingSince: anyTime(t), IdleSlots: anyNumber(t), SeenReclaim: anyNumber(t), Handover: &order.Handover{Tokens: anyWords(t), Release: anyPrefixes(t), ReleaseInterfaces: anyWords(t)}}
 		for _, id := range anyWords(t) {

@@ -1,0 +1,86 @@
+package claims
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/topology"
+)
+
+// Where each ENI of a node is full and it can have no more, an address of the pool that no pod uses may leave its place to one of a topology. The node's
+// agent says how many it could do without, and releases one as for pods of other nodes that wait. Until the topology's address is there nothing else gets
+// the place: see Orders.Yield.
+
+// carries tells whether an ENI can have addresses of a subnet.
+func carries(e ENI, subnet string) bool { return e.Subnet == subnet }
+
+// demand is a place that a pod needs.
+type demand struct{ node, uid string }
+
+// awaitPlace returns what a pod waits for whose node has no ENI that can carry an address of any of these subnets, the most wanted first. An idle
+// address of the pool leaves its place where one can.
+func (d *decision) awaitPlace(n Node, p Pod, subnets []string, none topology.Wait) topology.Wait {
+	o := d.of(n.Name)
+	switch {
+	case o.Make.Subnet != "" || !n.Full || !n.Serves:
+		return none
+	case d.yields[demand{n.Name, p.UID}]: // of its other family: a place has room for both
+		return yielding(n, none)
+	}
+	for _, id := range subnets {
+		if n.Yields[id] > o.Yield[id] {
+			if o.Yield == nil {
+				o.Yield = map[string]int{}
+			}
+			o.Yield[id]++
+			d.yields[demand{n.Name, p.UID}] = true
+			return yielding(n, none)
+		}
+	}
+	return topology.Wait{Cause: topology.NoPlace, Until: none.Until,
+		Message: fmt.Sprintf("%s: it can have no more ENIs, and none has an idle address that could make room (%d places are kept for topologies: pool.topologyPlaces of its agent.yaml)", none.Message, n.Places)}
+}
+
+func yielding(n Node, none topology.Wait) topology.Wait {
+	return topology.Wait{Cause: topology.Moving, Until: none.Until, Message: fmt.Sprintf("%s: an idle address of %s makes room", none.Message, n.Name)}
+}
+
+// promise takes places for the addresses of claims that are to come to a node and are not ordered yet: the objects are being made and written first, and
+// without that the pool would have the place by then.
+func (d *decision) promise() {
+	for at, c := range d.claims {
+		d.promiseFor(at, c.Claim)
+	}
+	for at, c := range d.creating {
+		d.promiseFor(at, c)
+	}
+}
+
+func (d *decision) promiseFor(at netip.Addr, c topology.Claim) {
+	p, is := d.pods[Name{c.Namespace, c.Pod}]
+	n, known := d.nodes[p.Node]
+	if is && known && !p.Ended && p.Topology == c.Topology && c.Phase != topology.Releasing && !d.targets[at] && !n.Open[at] && !slices.Contains(d.where[at], n.Name) {
+		d.freeENI(n, c)
+	}
+}
+
+// tellPromised says which places are taken on which ENI: one of each family shares one.
+func (d *decision) tellPromised() {
+	for _, n := range d.nodes {
+		for _, e := range n.ENIs {
+			most := 0
+			for _, f := range d.families {
+				most = max(most, d.room[place{e.ID, f}])
+			}
+			if most == 0 {
+				continue
+			}
+			o := d.of(n.Name)
+			if o.Promised == nil {
+				o.Promised = map[string]int{}
+			}
+			o.Promised[e.ID] = most
+		}
+	}
+}
