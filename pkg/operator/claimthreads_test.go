@@ -10,7 +10,6 @@ import (
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/operator"
-	"github.com/enipool/enipool/pkg/operator/claims"
 	"github.com/enipool/enipool/pkg/topology"
 )
 
