@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/kube/crd"
@@ -66,6 +67,7 @@ func (a *agent) run(ctx context.Context) {
 				a.head = order.Head{} // the next object begins at 0 again
 			}
 		case !e.Deleted && isNewer(e.Network, a.seen):
+			a.untold = a.untold || isBefore(e.Network, a.seen) && a.head.Revision > 0
 			a.seen = e.Network
 		}
 	})
@@ -82,6 +84,31 @@ func (a *agent) run(ctx context.Context) {
 		a.mu.Unlock()
 		sleep(ctx, 500*time.Millisecond)
 	}
+}
+
+// links returns those of the ENIs that the node has.
+func (a *agent) links(enis []order.ENI) map[string]eni.Interface {
+	links := map[string]eni.Interface{}
+	if len(enis) == 0 {
+		return links
+	}
+	there := map[string]bool{}
+	a.w.View(0, func(tx *sim.Tx) {
+		for _, nic := range tx.Interfaces() {
+			there[nic.ID] = nic.Attachment != nil && nic.Attachment.Instance == "i-"+a.name
+		}
+	})
+	for _, e := range enis {
+		if there[e.ID] {
+			links[e.ID] = eni.Interface{ID: e.ID, Index: e.Index, Device: fmt.Sprint("eth", e.Index), MTU: 1500, V4: e.V4}
+		}
+	}
+	return links
+}
+
+// isBefore tells whether a copy, whatever its version, is of before another: what only grows is less.
+func isBefore(n, old *crd.NodeNetwork) bool {
+	return n.UID == old.UID && (n.Generation < old.Generation || n.Status.Revision < old.Status.Revision)
 }
 
 func isNewer(n, old *crd.NodeNetwork) bool {
@@ -105,9 +132,8 @@ func (a *agent) tick(ctx context.Context) {
 		a.w.complain("%s reads %v", a.name, err)
 		return
 	}
-	links := map[string]eni.Interface{}
-	for _, e := range v.Status.ENIs {
-		links[e.ID] = eni.Interface{ID: e.ID, Index: e.Index, Device: fmt.Sprint("eth", e.Index), MTU: 1500, V4: e.V4}
+	if at := a.seen.Status.ObservedGeneration; at < 0 && a.seen.Generation <= -at {
+		a.untold = true
 	}
 	c := order.Adopt(a.state, a.head, a.boot, v)
 	if a.untold {
@@ -117,7 +143,7 @@ func (a *agent) tick(ctx context.Context) {
 	for _, list := range []*[]netip.Addr{&c.Release, &c.Unreserve} {
 		*list = slices.DeleteFunc(*list, func(at netip.Addr) bool { return a.boxes[at] != "" })
 	}
-	if err := c.Apply(a.state, order.Node{Links: links}, now); err != nil {
+	if err := c.Apply(a.state, order.Node{Links: a.links(c.ENIs)}, now); err != nil {
 		a.w.complain("%s adopts: %v", a.name, err)
 	}
 	if c.Revision > 0 {
@@ -201,7 +227,9 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 		next.Release, next.ReleaseInterfaces = nil, nil
 	}
 	if order.Stale(a.head, v.Status) || a.untold {
-		return order.Seen(a.state, v, a.head)
+		if next = order.Seen(a.state, v, a.head); a.untold && reflect.DeepEqual(next, v.Spec) {
+			return order.Repeat(v)
+		}
 	}
 	return next
 }
@@ -290,7 +318,7 @@ func (a *agent) reads(ctx context.Context) {
 		a.seen = nil
 		return
 	}
-	if !isNewer(n, a.seen) && n.ResourceVersion != a.seen.ResourceVersion || n.Generation < a.seen.Generation || n.Status.Revision < a.seen.Status.Revision {
+	if !isNewer(n, a.seen) && n.ResourceVersion != a.seen.ResourceVersion || isBefore(n, a.seen) {
 		a.untold = a.head.Revision > 0
 	}
 	a.seen = n
