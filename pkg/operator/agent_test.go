@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/enipool/enipool/pkg/cloud/sim"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/kube/crd"
@@ -69,6 +70,7 @@ func (a *agent) run(ctx context.Context) {
 				a.head = order.Head{} // the next object begins at 0 again
 			}
 		case !e.Deleted && isNewer(e.Network, a.seen):
+			a.untold = a.untold || isBefore(e.Network, a.seen) && a.head.Revision > 0
 			a.seen = e.Network
 		}
 	})
@@ -86,6 +88,31 @@ func (a *agent) run(ctx context.Context) {
 		a.mu.Unlock()
 		sleep(ctx, every)
 	}
+}
+
+// links returns those of the ENIs that the node has.
+func (a *agent) links(enis []order.ENI) map[string]eni.Interface {
+	links := map[string]eni.Interface{}
+	if len(enis) == 0 {
+		return links
+	}
+	there := map[string]bool{}
+	a.w.View(0, func(tx *sim.Tx) {
+		for _, nic := range tx.Interfaces() {
+			there[nic.ID] = nic.Attachment != nil && nic.Attachment.Instance == "i-"+a.name
+		}
+	})
+	for _, e := range enis {
+		if there[e.ID] {
+			links[e.ID] = eni.Interface{ID: e.ID, Index: e.Index, Device: fmt.Sprint("eth", e.Index), MTU: 1500, V4: e.V4}
+		}
+	}
+	return links
+}
+
+// isBefore tells whether a copy, whatever its version, is of before another: what only grows is less.
+func isBefore(n, old *crd.NodeNetwork) bool {
+	return n.UID == old.UID && (n.Generation < old.Generation || n.Status.Revision < old.Status.Revision)
 }
 
 func isNewer(n, old *crd.NodeNetwork) bool {
@@ -113,6 +140,9 @@ func (a *agent) tick(ctx context.Context) {
 	for _, e := range v.Status.ENIs {
 		links[e.ID] = eni.Interface{ID: e.ID, Index: e.Index, Device: fmt.Sprint("eth", e.Index), MTU: 1500, V4: e.V4, V6: e.V6}
 	}
+	if at := a.seen.Status.ObservedGeneration; at < 0 && a.seen.Generation <= -at {
+		a.untold = true
+	}
 	c := order.Adopt(a.state, a.head, a.boot, v)
 	if a.untold {
 		c = order.Changes{}
@@ -121,7 +151,7 @@ func (a *agent) tick(ctx context.Context) {
 	for _, list := range []*[]netip.Addr{&c.Release, &c.Unreserve} {
 		*list = slices.DeleteFunc(*list, func(at netip.Addr) bool { return a.boxes[at] != "" })
 	}
-	if err := c.Apply(a.state, order.Node{Links: links}, now); err != nil {
+	if err := c.Apply(a.state, order.Node{Links: a.links(c.ENIs)}, now); err != nil {
 		a.w.complain("%s adopts: %v", a.name, err)
 	}
 	if c.Revision > 0 {
@@ -203,7 +233,9 @@ func (a *agent) spec(v order.View, waiting int, now time.Duration) order.Spec {
 		next.Release, next.ReleaseInterfaces = nil, nil
 	}
 	if order.Stale(a.head, v.Status) || a.untold {
-		return order.Seen(a.state, v, a.head)
+		if next = order.Seen(a.state, v, a.head); a.untold && reflect.DeepEqual(next, v.Spec) {
+			return order.Repeat(v)
+		}
 	}
 	return next
 }
@@ -292,7 +324,7 @@ func (a *agent) reads(ctx context.Context) {
 		a.seen = nil
 		return
 	}
-	if !isNewer(n, a.seen) && n.ResourceVersion != a.seen.ResourceVersion || n.Generation < a.seen.Generation || n.Status.Revision < a.seen.Status.Revision {
+	if !isNewer(n, a.seen) && n.ResourceVersion != a.seen.ResourceVersion || isBefore(n, a.seen) {
 		a.untold = a.head.Revision > 0
 	}
 	a.seen = n

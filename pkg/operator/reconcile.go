@@ -122,7 +122,7 @@ func (t *term) settleMember(node *member, view order.View, now order.Moment) {
 	if describes && at > now.Mono && (node.due == 0 || at < node.due) {
 		node.due = at
 	}
-	node.calm = !describes && node.due == 0 && len(steps) == 0 && !node.isBusy() && !node.isGoing() && !noPlace.Is() && t.looks.failed == nil && node.before == nil && node.putBack == 0 && (node.shown == nil || len(node.shown.looseENIs()) == 0) &&
+	node.calm = !describes && node.due == 0 && len(steps) == 0 && !node.isBusy() && !node.isGoing() && !noPlace.Is() && t.looks.failed == nil && node.before == nil && node.putBack == 0 && (node.shown == nil || len(node.shown.looseENIs()) == 0 && !node.shown.showsMore(view.Status)) &&
 		len(node.network.Status.Causes) == 0 && (view.Status.Mode == order.Self || order.Have(view.Spec, view.Status) >= view.Spec.Slots)
 }
 

@@ -91,6 +91,26 @@ func (s shown) attachedNew(status order.Status) (list []order.ENI) {
 	return list
 }
 
+// showsMore tells whether the describe shows something of the node that the status lacks. Some of that is left out at first, as it may be what is
+// gone: a later describe tells, though it shows nothing else.
+func (s shown) showsMore(status order.Status) bool {
+	if s.view.Err != nil {
+		return false
+	}
+	if len(s.attachedNew(status)) > 0 {
+		return true
+	}
+	has := map[netip.Addr]bool{}
+	for _, e := range status.ENIs {
+		for _, a := range order.Addresses(status.Limits, e.Addresses...) {
+			has[a] = true
+		}
+	}
+	return slices.ContainsFunc(s.view.Interfaces, func(nic cloud.Interface) bool {
+		return nic.Index >= 0 && carries(nic) && slices.ContainsFunc(nic.Addresses, func(a netip.Addr) bool { return !has[a] })
+	})
+}
+
 func hasENI(status order.Status, id string) bool {
 	return slices.ContainsFunc(status.ENIs, func(e order.ENI) bool { return e.ID == id })
 }
