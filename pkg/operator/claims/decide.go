@@ -25,6 +25,7 @@ type decision struct {
 	room    map[place]int       // what the orders take of ENIs
 	open    map[netip.Addr]bool // of all nodes
 	waits   map[Name]Waiting
+	alike   map[alike]topology.Wait // what became of the first pod of its kind
 }
 
 // place is where on a node an address lies.
@@ -36,7 +37,7 @@ type place struct {
 // Decide says what follows. settled: a describe of everything has begun and ended since this leader may go by one.
 func (k *Known) Decide(now time.Time, settled bool) Steps {
 	d := &decision{Known: k, now: now, settled: settled, orders: map[string]*Orders{}, leaves: map[netip.Addr]bool{}, room: map[place]int{},
-		open: map[netip.Addr]bool{}, waits: map[Name]Waiting{}}
+		open: map[netip.Addr]bool{}, waits: map[Name]Waiting{}, alike: map[alike]topology.Wait{}}
 	d.steps.Nodes = map[string]Orders{}
 	if !k.complete || k.lists == 0 {
 		return d.steps
