@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/order"
@@ -97,7 +98,15 @@ func (d *decision) chooseFor(pod Pod, node Node, family eni.Family, cluster *top
 		return
 	}
 	on := d.nodeFor(node, pod.Name, family)
+	alike := alikeOf(of, on, family)
+	_, has := cluster.Claims.Of(of.Name, asTopologyPod(pod), family)
+	if !has && d.isKnownFor(alike, pod) {
+		return
+	}
 	claim, wait := topology.Choose(of, asTopologyPod(pod), on, family, cluster)
+	if before, is := d.alike[alike]; !has && (!is || before.Cause == topology.None) {
+		d.alike[alike] = topology.Wait{Cause: wait.Cause, Message: wait.Message, Until: wait.Until}
+	}
 	if wait.Cause == topology.NoSlot && d.partnerENI(node, pod.Name, family) == "" {
 		// Its address is chosen when there is an ENI: till then nobody knows which one the cloud takes for that.
 		on.Anywhere = true
@@ -130,6 +139,30 @@ func (d *decision) chooseFor(pod Pod, node Node, family eni.Family, cluster *top
 			return
 		}
 	}
+}
+
+// alike is what pods without an address have in common that can have the same ones.
+type alike struct {
+	topology, zone, subnets string
+	family                  eni.Family
+}
+
+func alikeOf(of topology.Topology, on topology.Node, family eni.Family) alike {
+	return alike{of.Name, on.Zone, strings.Join(on.Subnets, " "), family}
+}
+
+// isKnownFor tells whether what becomes of a pod follows from what has become of one like it: there is no room for it either, or as many claims are
+// made as can be. Each of thousands that wait would look through all addresses of the topology.
+func (d *decision) isKnownFor(of alike, pod Pod) bool {
+	wait, is := d.alike[of]
+	switch {
+	case is && wait.Cause == topology.NoRoom:
+		d.waits[pod.Name] = Waiting{pod, wait}
+		return true
+	case is && wait.Cause == topology.None && d.topologies[of.topology].Strategy != topology.Elastic:
+		return len(d.steps.Creates) >= mostCreates
+	}
+	return false
 }
 
 // subnetsFor returns the subnets in a zone of which an address can be the pod's: of one that is kept already its own alone.

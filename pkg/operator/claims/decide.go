@@ -26,9 +26,10 @@ type decision struct {
 	open    map[netip.Addr]bool // of all nodes
 	yields  map[demand]bool     // pods for which an idle address makes room
 	waits   map[Name]Waiting
-	choice  *topology.Cluster   // see chooseFrom
-	placed  map[onENI]string    // ENIs that are to carry an address
-	targets map[netip.Addr]bool // what has a place there
+	choice  *topology.Cluster       // see chooseFrom
+	placed  map[onENI]string        // ENIs that are to carry an address
+	targets map[netip.Addr]bool     // what has a place there
+	alike   map[alike]topology.Wait // what became of the first pod of its kind
 }
 
 // place is where on a node an address lies.
@@ -40,7 +41,7 @@ type place struct {
 // Decide says what follows. settled: a describe of everything has begun and ended since this leader may go by one.
 func (k *Known) Decide(now time.Time, settled bool) Steps {
 	d := &decision{Known: k, now: now, settled: settled, orders: map[string]*Orders{}, leaves: map[netip.Addr]bool{}, room: map[place]int{},
-		open: map[netip.Addr]bool{}, yields: map[demand]bool{}, waits: map[Name]Waiting{}, placed: map[onENI]string{}, targets: map[netip.Addr]bool{}}
+		open: map[netip.Addr]bool{}, yields: map[demand]bool{}, waits: map[Name]Waiting{}, placed: map[onENI]string{}, targets: map[netip.Addr]bool{}, alike: map[alike]topology.Wait{}}
 	d.steps.Nodes = map[string]Orders{}
 	if !k.complete || k.lists == 0 {
 		return d.steps

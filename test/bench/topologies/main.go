@@ -42,7 +42,7 @@ func run(moves int, keep bool) error {
 	times := part("test", "./pkg/operator", "-count=1", "-timeout=1h", "-v", "-run=^TestHowLongAPodIsWithoutItsAddress$", fmt.Sprint("-moves=", moves))
 	requests := part("test", "./pkg/operator/classify", "-count=1", "-v", "-run=^TestPodsThatComeTogetherCostOnePatchEachAndOneRead$")
 	pods := part("test", "./pkg/operator/classify", "-count=1", "-run=^$", "-bench=^(BenchmarkClassify|BenchmarkCostOfAPod)$", "-benchmem")
-	rounds := part("test", "./pkg/operator/claims", "-count=1", "-timeout=1h", "-run=^$", "-bench=^BenchmarkDecision$", "-benchmem")
+	rounds := part("test", "./pkg/operator/claims", "-count=1", "-timeout=1h", "-run=^$", "-bench=^BenchmarkDecision$", "-benchtime=5x")
 	text := fmt.Sprintf(words, time.Now().Format(time.DateOnly), computer(), table.Markdown(append([][]string{{"a pod comes again on", "pods", "p50", "p99", "most"}}, measured(times)...)),
 		table.Markdown(append([][]string{{"what", "CPU and bytes"}}, append(benchmarks(pods), measured(requests)...)...)), table.Markdown(append([][]string{{"cluster and what has happened", "of one decision"}}, benchmarks(rounds)...)))
 	fmt.Println(text)
