@@ -36,6 +36,7 @@ type bed struct {
 	*kube.Cluster
 	objects client.Client
 	account *sim.Account
+	subnets []string // those that operators use
 	dir     string
 
 	kubeconfig string // of who runs operators
@@ -44,7 +45,7 @@ type bed struct {
 func newBed(t *testing.T) *bed {
 	t.Helper()
 	kube.Need(t)
-	b := &bed{T: t, Cluster: kube.Start(t, kube.Options{}), dir: t.TempDir()}
+	b := &bed{T: t, Cluster: kube.Start(t, kube.Options{}), subnets: []string{"subnet-a"}, dir: t.TempDir()}
 	b.Kubectl("apply", "--server-side", "--kustomize=../../conf/kubernetes/crds")
 	b.Kubectl("apply", "--server-side", "--kustomize=../../conf/kubernetes/operator")
 	b.Kubectl("wait", "--for=condition=Established", "crd/nodenetworks.enipool.io", "crd/subnets.enipool.io")
@@ -120,8 +121,8 @@ func elsewhere(*slog.Logger) {}
 func (b *bed) start(more string) (said *log, stop func() int) {
 	b.Helper()
 	file := filepath.Join(b.dir, fmt.Sprintf("operator%d.yaml", time.Now().UnixNano()))
-	b.must(os.WriteFile(file, fmt.Appendf(nil, "cloud: {endpoint: 'unix://%s', cluster: blue, instance: i-n1, subnets: [subnet-a]}\nsettle: 1s\nlisten: ''\nkubeconfig: %s\n%s",
-		filepath.Join(b.dir, "account.sock"), b.kubeconfig, more), 0o600))
+	b.must(os.WriteFile(file, fmt.Appendf(nil, "cloud: {endpoint: 'unix://%s', cluster: blue, instance: i-n1, subnets: [%s]}\nsettle: 1s\nlisten: ''\nkubeconfig: %s\n%s",
+		filepath.Join(b.dir, "account.sock"), strings.Join(b.subnets, ", "), b.kubeconfig, more), 0o600))
 	said = &log{}
 	ctx, cancel := context.WithCancel(context.Background())
 	code := make(chan int, 1)
