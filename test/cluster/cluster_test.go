@@ -30,12 +30,13 @@ var limits = eni.Limits{ENIs: 6, V4: 17}
 // cluster is a Kubernetes whose nodes are on a simulated VPC.
 type cluster struct {
 	*kube.Cluster
-	vpc   *lab.VPC
-	t     testing.TB
-	api   *kubernetes.Clientset // as the administrator
-	dir   string                // of enipool's images
-	nodes []*node
-	pods  *sightings
+	vpc     *lab.VPC
+	subnets []string // those that operators use
+	t       testing.TB
+	api     *kubernetes.Clientset // as the administrator
+	dir     string                // of enipool's images
+	nodes   []*node
+	pods    *sightings
 }
 
 // node is one of them.
@@ -56,7 +57,7 @@ func start(t *testing.T, name string) *cluster {
 	c := &cluster{dir: dir, vpc: lab.NewVPC(t, name, sim.Options{Latency: latency}, lab.V4),
 		Cluster: kube.Start(t, kube.Options{Scheduler: true, ControllerManager: true})}
 	c.t = c.T()
-	c.must(c.vpc.Account.AddSubnet(lab.Subnet))
+	c.addSubnet(lab.Subnet)
 	its := c.Config()
 	c.api, err = kubernetes.NewForConfig(&rest.Config{Host: its.Host, BearerToken: its.Token,
 		TLSClientConfig: rest.TLSClientConfig{CAData: []byte(its.CA)}, QPS: 200, Burst: 400})
@@ -70,6 +71,13 @@ func (c *cluster) must(err error) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+// addSubnet adds a subnet that operators which are installed later use.
+func (c *cluster) addSubnet(s sim.Subnet) {
+	c.t.Helper()
+	c.must(c.vpc.Account.AddSubnet(s))
+	c.subnets = append(c.subnets, s.ID)
 }
 
 // addNode starts a node that finds the cloud where the overlay for simulated VPCs

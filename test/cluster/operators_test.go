@@ -5,9 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/enipool/enipool/pkg/cloud/sim"
-	"github.com/enipool/enipool/test/lab"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -46,7 +46,7 @@ func (c *cluster) installOperators(name, more string) {
 	base, err = filepath.Rel(dir, base)
 	c.must(err)
 	for name, text := range map[string]string{"kustomization.yaml": fmt.Sprintf(operatorOverlay, base, first),
-		"operator.yaml": fmt.Sprintf(operatorFile, c.nodes[0].Name, lab.Subnet.ID, name) + more} {
+		"operator.yaml": fmt.Sprintf(operatorFile, c.nodes[0].Name, strings.Join(c.subnets, ", "), name) + more} {
 		c.must(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	c.Kubectl("apply", "--server-side", "--validate=strict", "--kustomize=../../conf/kubernetes/crds")

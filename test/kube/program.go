@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -108,6 +109,23 @@ func (p *Program) serves(l *lab.Process) error {
 func (p *Program) Stop() {
 	if l := p.current(); l != nil {
 		l.Stop(5 * time.Second)
+	}
+}
+
+// Pause stops the program where it is, as one that hangs: its connections stay open, and nobody has an answer. Resume lets it go on.
+func (p *Program) Pause() { p.signal(syscall.SIGSTOP) }
+
+// Resume ends a Pause.
+func (p *Program) Resume() { p.signal(syscall.SIGCONT) }
+
+func (p *Program) signal(s syscall.Signal) {
+	p.t.Helper()
+	l := p.current()
+	if l == nil {
+		p.t.Fatalf("%s does not run", p.name)
+	}
+	if err := l.Cmd.Process.Signal(s); err != nil {
+		p.t.Fatalf("send %s to %s: %v", s, p.name, err)
 	}
 }
 
