@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,6 +51,15 @@ func TestTheExamplesOfTopologiesDoAsThePageSays(t *testing.T) {
 	b.addSubnetsOf(topologies.Items)
 	b.addNode("n1", 5)
 	b.start("topologies: true")
+	for _, id := range b.subnets { // as long as one of them is not known nothing of it is wrong
+		b.Eventually("subnet "+id, func() error {
+			var s crd.Subnet
+			if err := b.objects.Get(ctx, client.ObjectKey{Name: id}, &s); err != nil || s.Status.State != "Ready" {
+				return fmt.Errorf("it is %+v %w", s.Status, err)
+			}
+			return nil
+		})
+	}
 	b.Kubectl("wait", "--for=condition=Ready", "podsubnettopologies", "--all", "--timeout=1m")
 
 	for i := range topologies.Items {
@@ -69,6 +79,12 @@ func TestTheExamplesOfTopologiesDoAsThePageSays(t *testing.T) {
 			}
 			return nil
 		})
+	}
+	b.must(b.objects.List(ctx, &topologies))
+	for _, of := range topologies.Items {
+		if !meta.IsStatusConditionTrue(of.Status.Conditions, "Ready") {
+			t.Errorf("topology %s: %+v", of.Name, of.Status.Conditions)
+		}
 	}
 }
 
