@@ -129,16 +129,14 @@ type Address struct {
 func (a Address) IsSetAside() bool { return a.Reservation != nil && a.Reservation.IsGeneral() }
 
 // IsClaimed tells whether a pod has an address that was kept for it.
-func (a Address) IsClaimed() bool { return a.State == Used && a.isKeptFor() }
+func (a Address) IsClaimed() bool { return a.State == Used && a.Reservation != nil && !a.IsSetAside() }
 
 // IsKept tells whether it is kept for a pod, that has it or is to have it: general pods neither get it nor need less by it.
-func (a Address) IsKept() bool { return (a.State == Reserved || a.State == Used) && a.isKeptFor() }
+func (a Address) IsKept() bool { return a.State == Reserved && !a.IsSetAside() || a.IsClaimed() }
 
 // HasMoved tells whether the cloud took away an address that is kept for a pod: the pod's successor has it on another node,
 // and what this node sends there must not end at the pod that still runs here.
-func (a Address) HasMoved() bool { return a.Lost && a.isKeptFor() }
-
-func (a Address) isKeptFor() bool { return a.Reservation != nil && !a.IsSetAside() }
+func (a Address) HasMoved() bool { return a.Lost && a.IsClaimed() }
 
 // Family returns the address's family.
 func (a Address) Family() Family { return FamilyOf(a.Addr) }
