@@ -53,13 +53,13 @@ func isEmpty(e order.ENI, s order.Status, cached *ipam.State) bool {
 }
 
 // emptyENIs returns the ENIs that have been empty for so long that they go back.
-func (o *ordered) emptyENIs(now time.Duration) (ids []string) {
+func (o *ordered) emptyENIs(now time.Duration) (list []string) {
 	for _, id := range slices.Sorted(maps.Keys(o.emptySince)) {
 		if now-o.emptySince[id] >= emptyFor {
-			ids = append(ids, id)
+			list = append(list, id)
 		}
 	}
-	return ids
+	return list
 }
 
 // emptyAgain is when the first of the others has been empty for so long, 0 for none.

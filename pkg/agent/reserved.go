@@ -39,16 +39,16 @@ func (s self) endReservations(ctx context.Context, cached *ipam.State, now time.
 }
 
 // topologiesOf returns which ENIs are for pods of topologies alone, nil for none. An agent that calls the cloud itself is told that by nobody else.
-func topologiesOf(s order.Status) (of map[string]string) {
+func topologiesOf(s order.Status) (by map[string]string) {
 	for _, e := range s.ENIs {
 		if e.Topology != "" {
-			if of == nil {
-				of = map[string]string{}
+			if by == nil {
+				by = map[string]string{}
 			}
-			of[e.ID] = e.Topology
+			by[e.ID] = e.Topology
 		}
 	}
-	return of
+	return by
 }
 
 // onTopologies returns what is free on ENIs that are for pods of topologies alone. On a node whose agent calls the cloud it goes back: their subnet is

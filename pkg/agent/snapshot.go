@@ -74,8 +74,8 @@ func (k situation) eni(nic eni.Interface) pool.ENI {
 		Stays:   k.backoffs.active(releasesOf(nic.ID), k.now) || len(k.view.askedIn) > 0 && !slices.Contains(k.view.askedIn, have.Subnet),
 		Leaving: k.mem.isLeaving(nic.ID) && !k.mayKeep(nic.ID),
 	}
-	if of, is := k.mem.Topologies[nic.ID]; is {
-		e.NoMore = pool.Cause{Kind: pool.RoomTaken, Object: nic.ID, Words: fmt.Sprintf("ENI %s is for pods of topology %s alone", nic.ID, of)}
+	if whose, is := k.mem.Topologies[nic.ID]; is {
+		e.NoMore = pool.Cause{Kind: pool.RoomTaken, Object: nic.ID, Words: fmt.Sprintf("ENI %s is for pods of topology %s alone", nic.ID, whose)}
 	}
 	if c := k.desk.calls[eniKey(nic.ID)]; c != nil {
 		e.Busy = true

@@ -30,7 +30,7 @@ func (t *term) promise(m *member, view order.View, facts order.Facts) order.Fact
 	for _, e := range view.Status.ENIs {
 		n := orders.Promised[e.ID] + orders.Yield[e.Subnet]
 		if j := m.jobs[e.ID]; j != nil {
-			n += places(j.bring)
+			n += placesOf(j.bring)
 		}
 		if n > 0 {
 			call := facts.Calls[e.ID]
@@ -41,8 +41,8 @@ func (t *term) promise(m *member, view order.View, facts order.Facts) order.Fact
 	return facts
 }
 
-// places returns how many places addresses take: one of each family shares one.
-func places(addrs []netip.Addr) (most int) {
+// placesOf returns how many places addresses take: one of each family shares one.
+func placesOf(addrs []netip.Addr) (most int) {
 	count := map[eni.Family]int{}
 	for _, a := range addrs {
 		f := eni.FamilyOf(a)
@@ -111,7 +111,7 @@ func (m *member) leavingIn(subnet string) (n int) {
 				leave = append(leave, all[0])
 			}
 		}
-		n += places(leave)
+		n += placesOf(leave)
 	}
 	return n
 }

@@ -34,7 +34,7 @@ func TestTheDigestKnowsAllThatTheAgentWritesDown(t *testing.T) {
 			"Health",       // changes nothing in the cloud
 			"earlierNotes", // say what Notes do
 
-			"Operated", "Calls", "Revision", "Epoch", // of nodes in a cluster with an operator
+			"Operated", "Calls", "Revision", "Epoch", "Topologies", // of nodes in a cluster with an operator
 
 			"Seen", // is not written where describes come as often as here
 		}},

@@ -18,23 +18,23 @@ type onENI struct {
 }
 
 // partnerENI returns the ENI of a node that has a pod's address of another family, or is to have it, "" if there is none.
-func (d *decision) partnerENI(n Node, pod Name, f eni.Family) string {
+func (d *decision) partnerENI(node Node, pod Name, family eni.Family) string {
 	if len(d.families) < 2 || pod.Name == "" {
 		return ""
 	}
-	if id := d.placed[onENI{n.Name, pod}]; id != "" {
+	if id := d.placed[onENI{node.Name, pod}]; id != "" {
 		return id
 	}
 	for at, c := range d.claims {
-		if c.Namespace == pod.Namespace && c.Pod == pod.Name && c.Family() != f && c.Phase != topology.Releasing {
-			if id := eniOf(n, at); id != "" {
+		if c.Namespace == pod.Namespace && c.Pod == pod.Name && c.Family() != family && c.Phase != topology.Releasing {
+			if id := eniOf(node, at); id != "" {
 				return id
 			}
 		}
 	}
 	for at, e := range d.elastic {
-		if e.Namespace == pod.Namespace && e.Pod == pod.Name && e.node == n.Name && eni.FamilyOf(at) != f {
-			if id := eniOf(n, at); id != "" {
+		if e.Namespace == pod.Namespace && e.Pod == pod.Name && e.node == node.Name && eni.FamilyOf(at) != family {
+			if id := eniOf(node, at); id != "" {
 				return id
 			}
 		}

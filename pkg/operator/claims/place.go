@@ -20,26 +20,26 @@ type demand struct{ node, uid string }
 
 // awaitPlace returns what a pod waits for whose node has no ENI that can carry an address of any of these subnets, the most wanted first. An idle
 // address of the pool leaves its place where one can.
-func (d *decision) awaitPlace(n Node, p Pod, subnets []string, none topology.Wait) topology.Wait {
-	o := d.of(n.Name)
+func (d *decision) awaitPlace(node Node, pod Pod, subnets []string, none topology.Wait) topology.Wait {
+	o := d.of(node.Name)
 	switch {
-	case o.Make.Subnet != "" || !n.Full || !n.Serves:
+	case o.Make.Subnet != "" || !node.Full || !node.Serves:
 		return none
-	case d.yields[demand{n.Name, p.UID}]: // of its other family: a place has room for both
-		return yielding(n, none)
+	case d.yields[demand{node.Name, pod.UID}]: // of its other family: a place has room for both
+		return yielding(node, none)
 	}
 	for _, id := range subnets {
-		if n.Yields[id] > o.Yield[id] {
+		if node.Yields[id] > o.Yield[id] {
 			if o.Yield == nil {
 				o.Yield = map[string]int{}
 			}
 			o.Yield[id]++
-			d.yields[demand{n.Name, p.UID}] = true
-			return yielding(n, none)
+			d.yields[demand{node.Name, pod.UID}] = true
+			return yielding(node, none)
 		}
 	}
 	return topology.Wait{Cause: topology.NoPlace, Until: none.Until,
-		Message: fmt.Sprintf("%s: it can have no more ENIs, and none has an idle address that could make room (%d places are kept for topologies: pool.topologyPlaces of its agent.yaml)", none.Message, n.Places)}
+		Message: fmt.Sprintf("%s: it can have no more ENIs, and none has an idle address that could make room (%d places are kept for topologies: pool.topologyPlaces of its agent.yaml)", none.Message, node.Places)}
 }
 
 func yielding(n Node, none topology.Wait) topology.Wait {

@@ -86,8 +86,8 @@ Its keys are those of the agent's file, which conf/agent.yaml explains:
   besteffort       preAllocate, minAllocate, maxAboveWatermark
   all              delay, stable, burstWindow, burst, shrink, releaseInterval,
                    exhaustedSpare, exhaustedDelay, firstENI, maxAllocate,
-                   maxAllocateENI, maxIPsPerENI, preAllocateENI, coolDown,
-                   resync, settle, leakAge, cloud.callsPerSecond, cloud.callsBurst,
+                   maxAllocateENI, maxIPsPerENI, preAllocateENI,
+                   topologyPlaces, coolDown, resync, settle, leakAge, cloud.callsPerSecond, cloud.callsBurst,
                    cloud.concurrent, cloud.timeout
 
 and name=NAME, which is what its row is called in place of what is typed.
