@@ -280,9 +280,9 @@ func (t *term) claimsDue() time.Duration {
 // orderedFor returns what a node's next status follows from besides the node.
 func (t *term) orderedFor(node *member) ordered {
 	in := ordered{observe: t.o.Observe}
-	// Before it was decided once the object says what the leader before has decided.
 	if c := t.claiming; c != nil {
-		in.orders, in.keeps = c.orders[node.network.Name]
+		in.orders, in.decided = c.orders[node.network.Name]
+		in.keeps = true
 		in.claimed, in.whose = c.known.Claimed, t.topologyIn
 	}
 	return in

@@ -44,6 +44,7 @@ type input struct {
 type ordered struct {
 	observe bool
 	keeps   bool // there are topologies
+	decided bool // what is kept for them was decided in this term, with these orders
 	orders  claims.Orders
 	claimed func(netip.Addr) (order.Reserved, bool) // for whom an address is kept
 	whose   func(subnet string) string              // the topology that alone has ENIs in a subnet, "" if all may
@@ -90,11 +91,12 @@ func (in input) decide() (decision, error) {
 			view.Status = done(in.term, view, in.now)
 		}
 	}
+	ordered := view.Status
 	if in.shown != nil && in.shown.view.Err == nil && in.limits != (eni.Limits{}) {
 		view.Status = in.learn(view)
 	}
 	if in.keeps && view.Status.Mode == order.Operator {
-		view.Status = in.keep(view)
+		view.Status = in.keep(view, ordered)
 	}
 	if !in.untold {
 		if !in.observe {
@@ -159,28 +161,34 @@ func (in input) learn(view order.View) order.Status {
 }
 
 // keep returns the status with what is kept for pods of topologies. An address that was kept or has a claim, and that the decision did not know to be here, is
-// nobody's until it is decided again: else any pod could have it.
-func (in input) keep(view order.View) order.Status {
-	reserved := slices.Clone(in.orders.Reserved)
-	decided := map[netip.Addr]bool{}
+// nobody's until it is decided again: else any pod could have it. Before the first decision of a term the object says what the leader before has decided, and
+// what shows up that this leader has not ordered may be of any claim.
+func (in input) keep(view order.View, ordered order.Status) order.Status {
+	was, reserved := order.Reservations(view.Status.Reserved), slices.Clone(in.orders.Reserved)
+	if !in.decided {
+		reserved = slices.Clone(view.Status.Reserved)
+	}
+	decided, known := map[netip.Addr]bool{}, map[netip.Addr]bool{}
 	for _, a := range slices.Concat(order.Addresses(view.Status.Limits, view.Status.Releasing...), in.orders.Seize) {
 		decided[a] = true
 	}
 	for _, r := range reserved {
 		decided[r.Addr] = true
 	}
-	was := map[netip.Addr]order.Reserved{}
-	for _, r := range view.Status.Reserved {
-		was[r.Addr] = r
+	for _, e := range ordered.ENIs {
+		for _, a := range order.Addresses(view.Status.Limits, e.Addresses...) {
+			known[a] = true
+		}
 	}
 	for _, e := range view.Status.ENIs {
 		for _, a := range order.Addresses(view.Status.Limits, e.Addresses...) {
-			r, is := in.claimed(a)
-			if !is {
-				r, is = was[a]
+			_, claimed := in.claimed(a)
+			before, kept := was[a]
+			if claimed {
+				before.Topology = "" // else it would be its next pod's
 			}
-			if is && !decided[a] {
-				reserved = append(reserved, order.Reserved{Addr: a, Topology: r.Topology})
+			if (claimed || kept || !in.decided && !known[a]) && !decided[a] {
+				reserved = append(reserved, order.Reserved{Addr: a, Topology: before.Topology})
 			}
 		}
 	}

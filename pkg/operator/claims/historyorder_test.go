@@ -1,12 +1,10 @@
 package claims_test
 
 import (
-	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
 
-	"github.com/enipool/enipool/pkg/operator/claims"
 	"github.com/enipool/enipool/pkg/order"
 )
 
@@ -19,6 +17,7 @@ func (l *leader) reconcile(i int) {
 	for _, done := range m.deeds {
 		v.Status = done(term, v)
 	}
+	ordered := v.Status
 	if m.shown != nil && term.Knows(v, l.w.moment(), m.shown.Began) && lease.MayDescribe(m.shown.Began.Mono, l.acquired) {
 		for _, is := range m.nics {
 			if !slices.ContainsFunc(v.Status.ENIs, func(e order.ENI) bool { return e.ID == is.id }) {
@@ -27,9 +26,7 @@ func (l *leader) reconcile(i int) {
 		}
 		v.Status, _ = term.Described(v, l.w.moment(), *m.shown)
 	}
-	if orders, is := l.orders[n.name]; is {
-		v.Status = l.keepFor(term, v, orders)
-	}
+	v.Status = l.keepFor(term, v, n.name, ordered)
 	if !order.IsBehind(v) {
 		v.Status, _ = term.Accept(v)
 		if len(v.Status.Releasing) > 0 || term.Awaits(v) {
@@ -48,21 +45,33 @@ func (l *leader) reconcile(i int) {
 }
 
 // keepFor returns the status with what is kept for pods, as the operator's keep does.
-func (l *leader) keepFor(term *order.Term, v order.View, orders claims.Orders) order.Status {
-	reserved, decided := slices.Clone(orders.Reserved), map[netip.Addr]bool{}
+func (l *leader) keepFor(term *order.Term, v order.View, node string, ordered order.Status) order.Status {
+	orders, has := l.orders[node]
+	reserved, decided, known := slices.Clone(orders.Reserved), map[netip.Addr]bool{}, map[netip.Addr]bool{}
+	if !has {
+		reserved = slices.Clone(v.Status.Reserved)
+	}
 	for _, a := range slices.Concat(order.Addresses(v.Status.Limits, v.Status.Releasing...), orders.Seize) {
 		decided[a] = true
 	}
 	for _, r := range reserved {
 		decided[r.Addr] = true
 	}
+	for _, e := range ordered.ENIs {
+		for _, a := range order.Addresses(v.Status.Limits, e.Addresses...) {
+			known[a] = true
+		}
+	}
 	was := order.Reservations(v.Status.Reserved)
 	for _, e := range v.Status.ENIs {
 		for _, a := range order.Addresses(v.Status.Limits, e.Addresses...) {
-			r, claimed := l.known.Claimed(a)
+			_, claimed := l.known.Claimed(a)
 			before, kept := was[a]
-			if (claimed || kept) && !decided[a] && l.w.off != nobodys {
-				reserved = append(reserved, order.Reserved{Addr: a, Topology: cmp.Or(r.Topology, before.Topology)})
+			if claimed {
+				before.Topology = "" // else it would be its next pod's
+			}
+			if (claimed || kept || !has && !known[a]) && !decided[a] && l.w.off != nobodys {
+				reserved = append(reserved, order.Reserved{Addr: a, Topology: before.Topology})
 			}
 		}
 	}
