@@ -121,7 +121,7 @@ func TestAPodWithoutItsAddressGetsNoOther(t *testing.T) {
 	wantWaits(t, err, "pod default/db-0 waits for its address of topology db: operator: none is reserved for it on this node yet")
 	l.change(func(s *ipam.State) { s.Settings.Gated = []string{"default"} })
 	_, err = l.add("db-0", ns.Path, plain)
-	wantWaits(t, err, "pod default/db-0 waits for an address reserved for it, as each pod of the namespace default must: operator: none")
+	wantWaits(t, err, "pod default/db-0 waits for an address reserved for it, as each pod of the namespace default must: none is reserved for it on this node yet; the agent does that for a pod without a topology")
 	_, err = l.add("db-0", ns.Path, strings.Replace(ofTopology(plain), `":"db"`, `":7`, 1))
 	if err == nil {
 		t.Error("an annotation that can't be read is none")
