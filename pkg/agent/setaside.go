@@ -24,20 +24,20 @@ func (a *Agent) setAside(ctx context.Context, cached *ipam.State, now time.Durat
 	}
 	pods = a.withoutElsewhere(pods, now)
 	lack := a.known.lacking(pods, cached)
-	if set, freed := cached.Clone().SetAside(lack, now); len(set)+len(freed) == 0 {
+	if set, unset := cached.Clone().SetAside(lack, now); len(set)+len(unset) == 0 {
 		return cached, nil // nearly always
 	}
-	var set, freed []netip.Addr
+	var set, unset []netip.Addr
 	err := a.Cache.Update(ctx, func(s *ipam.State) error {
 		// An ADD may have taken what was set aside for its pod by now.
-		set, freed = s.SetAside(a.known.lacking(pods, s), now)
+		set, unset = s.SetAside(a.known.lacking(pods, s), now)
 		return nil
 	})
 	if err != nil {
 		return cached, fmt.Errorf("reserve addresses in gated namespaces: %w", err)
 	}
 	a.logAddresses("reserve", set, "pods without a topology are to have them, in namespaces in which pods get only what is reserved")
-	a.logAddresses("free", freed, "the pods that were to have them are gone")
+	a.logAddresses("free", unset, "the pods that were to have them are gone")
 	return a.read(ctx)
 }
 

@@ -60,7 +60,6 @@ func TestAPodOfANamespaceWithTopologiesIsGated(t *testing.T) {
 		change                func(*corev1.Pod)
 	}{
 		{"in the network of its node", "db", "", func(p *corev1.Pod) { p.Spec.HostNetwork = true }},
-		{"that has a node", "db", "", func(p *corev1.Pod) { p.Spec.NodeName = "n1" }},
 		{"with a gate of its own keeps it", "db", " example.com/quota " + gate, func(p *corev1.Pod) {
 			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/quota"}}
 		}},
@@ -76,6 +75,10 @@ func TestAPodOfANamespaceWithTopologiesIsGated(t *testing.T) {
 		if got, err := try(tt.namespace, tt.change); got != tt.want || err != nil {
 			t.Errorf("a pod %s has the gates%s, want%s; %v", tt.what, got, tt.want, err)
 		}
+	}
+	// It would never wait, and have an address of no topology.
+	if got, err := try("db", func(p *corev1.Pod) { p.Spec.NodeName = "n1" }); err == nil {
+		t.Errorf("a pod that names its node is let in, with the gates%s", got)
 	}
 }
 

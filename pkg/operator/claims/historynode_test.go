@@ -96,14 +96,12 @@ func (w *world) runAgent(n *node) {
 	if w.traces {
 		w.note("node cache", "%s by version %d of %d: %s", n.name, n.seen, len(n.versions), n.lines())
 	}
-	next, withdrawn := order.Begin(v, "boot"), []netip.Prefix(nil)
 	if order.Stale(n.head, v.Status) {
-		next = order.Seen(n.state, v, n.head)
-	} else {
-		next, withdrawn = order.Withdraw(v, order.Publish(n.state, v), n.reservedAgain(v))
-		next = order.Hear(v, next)
+		w.writeSpec(n, v, order.Seen(n.state, v, n.head), nil)
+		return
 	}
-	w.writeSpec(n, v, next, withdrawn)
+	next, withdrawn := order.Withdraw(v, order.Publish(n.state, v), n.reservedAgain(v))
+	w.writeSpec(n, v, order.Hear(v, next), withdrawn)
 }
 
 // reservedAgain returns what goes back and is reserved on the node again.

@@ -90,11 +90,11 @@ func (is *Objects) addSubnet(o manifest.Object) error {
 	}
 	switch {
 	case s.Name == "":
-		return errors.New("Subnet: has no name, which is the ID of the subnet")
+		return errors.New("subnet: has no name, which is the ID of the subnet")
 	case !slices.Contains([]string{"", "Shared", "Exclusive", "Disabled"}, s.Spec.Use):
-		return fmt.Errorf("Subnet %s: use: %s: must be Shared, Exclusive or Disabled", s.Name, s.Spec.Use)
+		return fmt.Errorf("subnet %s: use: %s: must be Shared, Exclusive or Disabled", s.Name, s.Spec.Use)
 	case slices.ContainsFunc(is.Subnets, func(other crd.Subnet) bool { return other.Name == s.Name }):
-		return fmt.Errorf("Subnet %s: is there twice", s.Name)
+		return fmt.Errorf("subnet %s: is there twice", s.Name)
 	}
 	is.Subnets = append(is.Subnets, s)
 	return nil
@@ -110,13 +110,13 @@ func (is *Objects) addTopology(o manifest.Object) error {
 	case err != nil:
 		return err
 	case t.Name == "":
-		return errors.New("PodSubnetTopology: has no name")
+		return errors.New("topology: has no name")
 	case len(t.Spec.Subnets) == 0:
-		return fmt.Errorf("PodSubnetTopology %s: names no subnet", t.Name)
+		return fmt.Errorf("topology %s: names no subnet", t.Name)
 	case t.Spec.Strategy.Type == string(topology.Elastic) && slices.ContainsFunc(t.Spec.Subnets, func(from crd.Source) bool { return len(from.Ranges) > 0 }):
-		return fmt.Errorf("PodSubnetTopology %s: ranges need strategy Sticky or Fixed", t.Name) // as the API server says it
+		return fmt.Errorf("topology %s: ranges need strategy Sticky or Fixed", t.Name) // as the API server says it
 	case slices.ContainsFunc(is.Topologies, func(other fit.Asked) bool { return other.Name == t.Name }):
-		return fmt.Errorf("PodSubnetTopology %s: is there twice", t.Name)
+		return fmt.Errorf("topology %s: is there twice", t.Name)
 	}
 	asked := fit.Asked{Topology: read}
 	if t.Status.Pods != nil {
