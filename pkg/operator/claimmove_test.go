@@ -205,6 +205,9 @@ func TestALateMoveStealsNothing(t *testing.T) {
 	for _, leader := range []string{"goes on", "paused", "killed", "killed twice"} {
 		for _, then := range []string{"node-000", "node-001", "node-002", "nowhere", "ended"} {
 			for _, late := range []time.Duration{20 * time.Second, 100 * time.Second, 5 * time.Minute} {
+				if testing.Short() && late != 100*time.Second {
+					continue
+				}
 				t.Run(fmt.Sprint(leader, " ", then, " ", late), func(t *testing.T) {
 					playMoves(t, setup{}, func(ctx context.Context, w *world, c *claimStore, p *post) {
 						c.goesRound("node-000", "node-001", "node-002", "node-000")
