@@ -47,14 +47,17 @@ func blocksOf(l eni.Limits, e ENI, f eni.Family) map[netip.Prefix][]Address {
 }
 
 // roomOn returns how many addresses of the family the ENI may still get, all of them
-// in blocks: a single one takes the room of a block. What is planned is planned.
+// in blocks: a single one takes the room of a block, but beside the one prefix of IPv6 that an ENI needs there
+// is room for single ones of others. What is planned is planned.
 func roomOn(l eni.Limits, e ENI, f eni.Family, planned int) int {
 	size := max(l.Block(f).Size, 1)
 	free := l.PerENI(f) / size
 	for _, block := range blocksOf(l, e, f) {
-		if len(block) >= size || slices.ContainsFunc(block, func(a Address) bool { return a.Lost }) {
+		switch {
+		case len(block) >= size || slices.ContainsFunc(block, func(a Address) bool { return a.Lost }):
 			free--
-		} else {
+		case f == eni.IPv6 && !slices.ContainsFunc(block, func(a Address) bool { return a.State != eni.Held && !a.IsKept() }):
+		default:
 			free -= len(block)
 		}
 	}
