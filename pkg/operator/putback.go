@@ -45,9 +45,10 @@ func isPutBack(copied, known *crd.NodeNetwork) bool {
 	return copied.Generation < known.Generation || copied.Status.Revision < known.Status.Revision
 }
 
-// notePutBack notes that a copy is one of before, before it is taken in.
+// notePutBack notes that a copy is one of before, before it is taken in. A status that was behind its agent had come from a backup too, and no describe had
+// said yet what is true of it: it is nothing to be brought back, for with a new number the agent would take it for one of now.
 func (m *member) notePutBack(copied *crd.NodeNetwork) {
-	if m.before == nil && m.wrong == nil {
+	if m.before == nil && m.wrong == nil && !order.IsBehind(m.view) {
 		before := m.view.Status
 		m.before = &before
 	}
