@@ -150,9 +150,17 @@ func TestAMoveIsTwoCallsWhereOneIsNotSafe(t *testing.T) {
 		setup
 		change func(w *world, c *claimStore)
 	}{
-		"reserved":     {change: func(w *world, _ *claimStore) { w.store.subnets["b"].Spec.Reserve = []string{"10.1.0.16/28"} }},
-		"like BCE":     {setup: setup{likeBCE: true}},
-		"an older CRD": {change: func(_ *world, c *claimStore) { c.prunes = true }},
+		"reserved": {change: func(w *world, _ *claimStore) {
+			w.store.mu.Lock()
+			defer w.store.mu.Unlock()
+			w.store.subnets["b"].Spec.Reserve = []string{"10.1.0.16/28"}
+		}},
+		"like BCE": {setup: setup{likeBCE: true}},
+		"an older CRD": {change: func(_ *world, c *claimStore) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.prunes = true
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			playMoves(t, test.setup, func(ctx context.Context, w *world, c *claimStore, p *post) {

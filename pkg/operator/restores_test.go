@@ -19,7 +19,11 @@ type backup struct {
 // The store is put back several times, from backups that are not always older than the last one, with the lease, while leaders and agents come
 // and go. No pod has an address that is not on its node, and in the end everything is as it should be.
 func TestBackupsArePutBackAgainAndAgain(t *testing.T) {
-	for _, seed := range []uint64{2, 18, 34, 47, 51} {
+	seeds := []uint64{18, 2, 34, 47, 51}
+	if testing.Short() {
+		seeds = seeds[:1]
+	}
+	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			account := sim.Options{Reuse: sim.ReuseLatest, Lag: 5 * time.Second, CreateTime: time.Second, AttachTime: time.Second, DetachTime: time.Second}
 			play(t, setup{nodes: 3, seed: seed, account: account, conf: batchOf(4)}, func(ctx context.Context, w *world) {
