@@ -63,6 +63,13 @@ var withOperator = strings.Replace(settings, "cloud:\n", "cloud:\n  provider: op
 func (c *cluster) grows(n *node, pods int) {
 	c.t.Helper()
 	before := len(c.vpc.Account.Attached(n.Name))
+	// Of pods that have waited for addresses a moment ago the node may have the taint yet: the scheduler would send none.
+	c.Eventually("node "+n.Name+" takes pods", func() error {
+		if taints, err := c.TryKubectl("get", "node", n.Name, "--output=jsonpath={.spec.taints[*].key}"); err != nil || strings.Contains(taints, "enipool.io/") {
+			return fmt.Errorf("it has the taints %q %w", taints, err)
+		}
+		return nil
+	})
 	c.scale(pods)
 	if now := len(c.vpc.Account.Attached(n.Name)); now <= before {
 		c.t.Errorf("node %s has %d ENIs for %d of %d web servers, had %d", n.Name, now, len(on(n, c.web())), pods, before)
