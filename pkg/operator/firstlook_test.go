@@ -49,23 +49,28 @@ func TestANewLeaderServesWhoWaitsBeforeAllAreDescribed(t *testing.T) {
 	})
 }
 
+// losesItsLeader has some agents served, and kills their leader. From then on the cloud takes long to show many instances.
+func (w *world) losesItsLeader(ctx context.Context, served []*agent) {
+	c := &crowd{}
+	w.wrap = func(d driver.Driver) driver.Driver { c.Driver = d; return c }
+	w.leadWith(ctx, nil)
+	w.beginWith(ctx, served...)
+	for _, a := range served {
+		a.set(5)
+	}
+	w.until(5*time.Minute, func() bool {
+		return !slices.ContainsFunc(served, func(a *agent) bool { return len(a.used()) < 5 })
+	})
+	w.lead.kill()
+	c.many.Store(true)
+	time.Sleep(lease.Duration)
+}
+
 // So does it a node that has come while nobody led, whose agent asks for addresses once its instance is described.
 func TestANewLeaderServesANewNodeBeforeAllAreDescribed(t *testing.T) {
 	play(t, setup{nodes: 4, perScan: 200}, func(ctx context.Context, w *world) {
-		c := &crowd{}
-		w.wrap = func(d driver.Driver) driver.Driver { c.Driver = d; return c }
-		w.leadWith(ctx, nil)
-		old, late := w.agents[:3], w.agents[3]
-		w.beginWith(ctx, old...)
-		for _, a := range old {
-			a.set(5)
-		}
-		w.until(5*time.Minute, func() bool {
-			return !slices.ContainsFunc(old, func(a *agent) bool { return len(a.used()) < 5 })
-		})
-		w.lead.kill()
-		c.many.Store(true)
-		time.Sleep(lease.Duration)
+		late := w.agents[3]
+		w.losesItsLeader(ctx, w.agents[:3])
 		w.beginWith(ctx, late)
 		w.leadWith(ctx, nil)
 		took := w.until(time.Minute, func() bool { n := w.store.node(late.name); return n != nil && n.Status.DescribedAt != nil })
@@ -79,20 +84,8 @@ func TestANewLeaderServesANewNodeBeforeAllAreDescribed(t *testing.T) {
 // Nodes without a provider ID, of which no describe can tell, keep no other one from that.
 func TestNodesWithoutAnInstanceTakeNoPlaceInTheFirstDescribe(t *testing.T) {
 	play(t, setup{nodes: 104, perScan: 200}, func(ctx context.Context, w *world) {
-		c := &crowd{}
-		w.wrap = func(d driver.Driver) driver.Driver { c.Driver = d; return c }
-		w.leadWith(ctx, nil)
-		old, late := w.agents[:3], w.agents[103]
-		w.beginWith(ctx, old...)
-		for _, a := range old {
-			a.set(5)
-		}
-		w.until(5*time.Minute, func() bool {
-			return !slices.ContainsFunc(old, func(a *agent) bool { return len(a.used()) < 5 })
-		})
-		w.lead.kill()
-		c.many.Store(true)
-		time.Sleep(lease.Duration)
+		late := w.agents[103]
+		w.losesItsLeader(ctx, w.agents[:3])
 		for _, a := range w.agents[3:103] {
 			w.store.changeNode(a.name, func(n *operator.Node) { n.Instance = "" })
 			w.putNode(a.name)

@@ -1,0 +1,59 @@
+package claims
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/enipool/enipool/pkg/order"
+	"github.com/enipool/enipool/pkg/topology"
+)
+
+// reserve says what each node's status keeps for whom.
+func (d *decision) reserve() {
+	for at, c := range d.claims {
+		on := d.where[at]
+		if c.Phase == topology.OnItsWay && d.nodes[c.To].Open[at] && !slices.Contains(on, c.To) { // the call is under way
+			d.keep(c.To, order.Reserved{Addr: at, Topology: c.Topology, Namespace: c.Namespace, Pod: c.Pod, UID: c.PodUID})
+		}
+		if d.leaves[at] {
+			continue
+		}
+		if len(on) > 1 || d.isLate(c.Claim) { // no pod gets it where it is accepted that it leaves
+			on = slices.DeleteFunc(slices.Clone(on), func(node string) bool { return d.nodes[node].Releasing[at] })
+		}
+		for _, node := range on {
+			r := order.Reserved{Addr: at, Topology: c.Topology, Namespace: c.Namespace, Pod: c.Pod}
+			if r.UID = c.PodUID; !c.Serves() && c.Phase != topology.OnItsWay || len(on) > 1 {
+				r.UID = ""
+			}
+			d.keep(node, r)
+		}
+	}
+	for name, n := range d.nodes {
+		if len(n.Reserved) > 0 {
+			d.of(name) // what is not kept any more goes
+		}
+	}
+	for name, o := range d.orders {
+		for _, addrs := range append(slices.Collect(maps.Values(o.Assign)), o.moved()...) { // before the call: whatever shows it first, it is nobody else's
+			for _, at := range addrs {
+				if c, is := d.claims[at]; is {
+					d.keep(name, order.Reserved{Addr: at, Topology: c.Topology, Namespace: c.Namespace, Pod: c.Pod, UID: c.PodUID})
+				}
+			}
+		}
+	}
+	for _, o := range d.orders {
+		slices.SortFunc(o.Reserved, func(a, b order.Reserved) int { return a.Addr.Compare(b.Addr) })
+		o.Reserved = slices.CompactFunc(o.Reserved, func(a, b order.Reserved) bool { return a.Addr == b.Addr })
+		for _, addrs := range o.Assign {
+			slices.SortFunc(addrs, netip.Addr.Compare)
+		}
+	}
+}
+
+func (d *decision) keep(node string, r order.Reserved) {
+	o := d.of(node)
+	o.Reserved = append(o.Reserved, r)
+}
