@@ -55,18 +55,26 @@ func (c *claimStore) awaitPod(most time.Duration, name, node string) time.Durati
 	return c.w.until(most, func() bool { c.checkBoxes(); return c.runs(name, node) })
 }
 
+// awaitBound does that, and waits until the claim says so too: it is written after the pod has begun, and what comes next goes by it.
+func (c *claimStore) awaitBound(most time.Duration, name, node string) time.Duration {
+	c.w.Helper()
+	took := c.awaitPod(most, name, node)
+	c.w.until(time.Minute, func() bool { is := c.claim(name).Status; return is.Phase == "Bound" && is.Node == node })
+	return took
+}
+
 func TestAPodOfAStatefulSetKeepsItsAddress(t *testing.T) {
 	playClaims(t, setup{}, func(ctx context.Context, w *world, c *claimStore) {
 		c.run("db-0", "node-000", "fixed")
-		c.awaitPod(3*time.Minute, "db-0", "node-000")
+		c.awaitBound(3*time.Minute, "db-0", "node-000")
 		at, _ := c.addressOf("db-0")
 		if !strings.HasPrefix(at.String(), "10.0.200.") || c.claim("db-0").Status.Phase != "Bound" {
 			t.Errorf("%s: %+v", at, c.claim("db-0"))
 		}
 		c.run("db-0", "node-000", "fixed")
-		t.Logf("again on its node after %s", c.awaitPod(10*time.Second, "db-0", "node-000"))
+		t.Logf("again on its node after %s", c.awaitBound(10*time.Second, "db-0", "node-000"))
 		c.run("db-0", "node-001", "fixed")
-		t.Logf("on another one after %s", c.awaitPod(time.Minute, "db-0", "node-001"))
+		t.Logf("on another one after %s", c.awaitBound(time.Minute, "db-0", "node-001"))
 		if again, _ := c.addressOf("db-0"); again != at || c.claim("db-0").Status.Moves != 1 {
 			t.Errorf("%s, and before %s: %+v", again, at, c.claim("db-0").Status)
 		}

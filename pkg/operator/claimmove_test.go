@@ -108,12 +108,12 @@ func (c *claimStore) goesRound(nodes ...string) int {
 	}
 	for _, node := range nodes { // each has an ENI in the subnet then
 		c.run("db-0", node, "fixed")
-		c.awaitPod(3*time.Minute, "db-0", node)
+		c.awaitBound(3*time.Minute, "db-0", node)
 	}
 	before := c.w.Calls()[sim.ActUnassign]
 	for _, node := range nodes {
 		c.run("db-0", node, "fixed")
-		c.w.Logf("on %s after %s", node, c.awaitPod(time.Minute, "db-0", node))
+		c.w.Logf("on %s after %s", node, c.awaitBound(time.Minute, "db-0", node))
 	}
 	return c.w.Calls()[sim.ActUnassign] - before
 }
@@ -133,10 +133,10 @@ func TestAMoveIsOneCall(t *testing.T) {
 		a.silent = true
 		a.mu.Unlock()
 		c.run("db-0", "node-000", "fixed")
-		t.Logf("from a silent agent after %s", c.awaitPod(25*time.Second, "db-0", "node-000"))
+		t.Logf("from a silent agent after %s", c.awaitBound(25*time.Second, "db-0", "node-000"))
 		w.store.changeNode("node-000", func(n *operator.Node) { n.Cut = true })
 		c.run("db-0", "node-001", "fixed")
-		t.Logf("from a node that is not reached after %s", c.awaitPod(8*time.Second, "db-0", "node-001"))
+		t.Logf("from a node that is not reached after %s", c.awaitBound(8*time.Second, "db-0", "node-001"))
 		if p.count() < 7 {
 			t.Errorf("%d calls move", p.count())
 		}

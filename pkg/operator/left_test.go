@@ -31,7 +31,7 @@ func TestAnAddressIsTakenFromAnInstanceWhoseNodeIsDeleted(t *testing.T) {
 					w.leadWith(ctx, nil)
 				}
 				c.run("db-0", "node-001", "fixed")
-				t.Logf("after %s", c.awaitPod(2*time.Minute, "db-0", "node-001"))
+				t.Logf("after %s", c.awaitBound(2*time.Minute, "db-0", "node-001"))
 				if is, _ := c.addressOf("db-0"); is != at || c.claim("db-0").Status.Phase != "Bound" {
 					t.Errorf("it has %s, and had %s: %+v", is, at, c.claim("db-0").Status)
 				}
