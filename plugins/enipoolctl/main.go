@@ -37,9 +37,9 @@ func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:     "enipoolctl",
 		Short:   "Show and check a node's pool of ENI addresses, its cloud and its cluster, plan subnets, simulate pools",
-		Long:    "Show and check a node's pool of ENI addresses, its cloud and its cluster, plan subnets,\nsimulate pools.\n\n" + cli.ExitCodes,
+		Long:    "Show and check a node's pool of ENI addresses, its cloud and its cluster, plan subnets,\nsimulate pools.\n\n" + cli.ExitCodes + "\n\n" + cli.Programs,
 		Version: release,
 	}
-	return cli.Group(root, versionCommand(), pool.Command(), pool.ScaleCommand(), plan.Command(), simulate.Command(release), simulate.TuneCommand(release),
+	return cli.Group(root, versionCommand(), manCommand(), pool.Command(), pool.ScaleCommand(), plan.Command(), simulate.Command(release), simulate.TuneCommand(release),
 		cloud.Command(), cluster.Command(), migrate.Command(), cce.Command(), demo.Command(), vpc.Command())
 }

@@ -20,6 +20,12 @@ const ExitCodes = `Exit codes of all commands:
      that can say so tells when
   2  it failed: a wrong flag, or something that can't be read, reached or changed`
 
+// Programs is what all commands go by that print for programs, as the help of the program says it.
+const Programs = `What is printed with -o json or -o yaml is for programs, and begins with the version
+of its format. Within one version names keep their meaning: new ones may come, and
+none goes. Tables and texts are for people and may change with each release; they are
+in colour on a terminal unless NO_COLOR is set.`
+
 // ExitError ends the program with a code. The command has printed all there is to say.
 type ExitError struct{ Code int }
 

@@ -4,7 +4,6 @@ package cloud
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -198,7 +197,5 @@ func showFindingsJSON(out io.Writer, findings []cloud.Finding, beliefs []cloud.B
 	if len(beliefs) > 0 {
 		all["beliefs"] = beliefs
 	}
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(all)
+	return cli.PrintAs(out, "json", all, nil)
 }

@@ -69,7 +69,10 @@ func (f *commandFlags) printForAutoscalers(w io.Writer) error {
 	if f.karpenter {
 		return printOverlays(w, list)
 	}
-	return cli.PrintAs(w, f.output, list, func() error {
+	all := struct {
+		Types []sized `json:"types"`
+	}{list}
+	return cli.PrintAs(w, f.output, all, func() error {
 		for _, s := range list {
 			fmt.Fprintf(w, "%s\tmaxPods=%d\t%s%s=%d\n", s.Type, s.MaxPods, tagPrefix, podAddresses, s.Addresses)
 		}

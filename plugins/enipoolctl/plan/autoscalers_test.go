@@ -120,10 +120,11 @@ func TestNumbersForAutoscalersFollowTheFlags(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var list []sized
-		if err := json.Unmarshal([]byte(out), &list); err != nil {
+		var all struct{ Types []sized }
+		if err := json.Unmarshal([]byte(out), &all); err != nil {
 			t.Fatal(err)
 		}
+		list := all.Types
 		name, _ := strings.CutPrefix(fmt.Sprint(podAddresses), "")
 		if len(list) != 1 || list[0].Addresses != tt.addresses || list[0].MaxPods != tt.maxPods || list[0].Tags["k8s.io/cluster-autoscaler/node-template/resources/"+name] != strconv.Itoa(tt.addresses) {
 			t.Errorf("%s: %s, want %d and %d", tt.args, out, tt.addresses, tt.maxPods)

@@ -17,7 +17,10 @@ func printPlans(w io.Writer, output string, plans []planned) error {
 	if output == "csv" {
 		return printPlansCSV(w, plans)
 	}
-	return cli.PrintAs(w, output, plans, func() error {
+	all := struct { // a list would have no room for the version of its format
+		Plans []planned `json:"plans"`
+	}{plans}
+	return cli.PrintAs(w, output, all, func() error {
 		for i, p := range plans {
 			if i == 0 || plans[i-1].Instance != p.Instance {
 				if i > 0 {

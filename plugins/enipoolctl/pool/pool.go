@@ -9,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cni"
@@ -41,6 +43,7 @@ need root.`,
 
 func loadCommand(cache *nodecache.Cache) *cobra.Command {
 	var file string
+	var as cli.Output
 	cmd := &cobra.Command{
 		Use:   "load -f inventory.yaml",
 		Short: "Write the node cache from an inventory and put the node's kernel state in place",
@@ -75,18 +78,21 @@ where an agent keeps the node: that does all of this by itself.`,
 				return err
 			})
 			if err != nil {
-				printTried(cmd.OutOrStdout(), changed)
+				printTried(cmd.ErrOrStderr(), changed)
 				return needRoot(err)
 			}
-			printLines(cmd.OutOrStdout(), changed)
-			if len(changed) == 0 {
-				fmt.Fprintln(cmd.OutOrStdout(), "nothing to change")
-			}
-			return nil
+			all := struct {
+				Changed []string `json:"changed"`
+			}{append([]string{}, changed...)}
+			return as.Print(cmd, all, func() error {
+				printLines(cmd.OutOrStdout(), cmp.Or(strings.Join(changed, "\n"), "nothing to change"))
+				return nil
+			})
 		},
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "the inventory, - for standard input; conf/inventory.yaml explains it")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml")
+	as.AddFlag(cmd)
 	return cmd
 }
 
@@ -107,7 +113,7 @@ func readFile(path string, stdin io.Reader) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-func printLines(out io.Writer, lines []string) {
+func printLines(out io.Writer, lines ...string) {
 	for _, l := range lines {
 		fmt.Fprintln(out, l)
 	}
@@ -122,7 +128,8 @@ func needRoot(err error) error {
 }
 
 func checkCommand(cache *nodecache.Cache) *cobra.Command {
-	return &cobra.Command{
+	var as cli.Output
+	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Compare cache, kernel and live namespaces; exit 1 and a line for each mismatch, 2 if that fails",
 		Long: `Compare cache, kernel and live namespaces, and change nothing. Each mismatch is
@@ -139,20 +146,40 @@ Exit codes: 0 all agree, 1 something differs, 2 it failed.`,
 			defer tellWaits(*cache, cmd.ErrOrStderr())()
 			n := node.Node{Cache: *cache, Now: nodecache.SinceBoot, Keeper: keeper(*cache, time.Now())}
 			wrong, err := n.Check(cmd.Context())
-			if away := agentAway(*cache); away != "" && !n.Uninstalled() {
-				fmt.Fprintln(cmd.OutOrStdout(), "note:", away)
+			found := checked{Whole: err == nil, Wrong: append([]string{}, wrong...)}
+			if away := agentAway(*cache); !n.Uninstalled() {
+				found.Note = away
 			}
-			printLines(cmd.OutOrStdout(), wrong)
-			if err != nil {
-				return needRoot(err)
+			if err := errors.Join(needRoot(err), as.Print(cmd, found, func() error { return found.printTo(cmd.OutOrStdout()) })); err != nil {
+				return err
 			}
 			if len(wrong) > 0 {
 				return &cli.ExitError{Code: 1}
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "cache, kernel and namespaces agree")
 			return nil
 		},
 	}
+	as.AddFlag(cmd)
+	return cmd
+}
+
+// checked is what a check has found, in the form of its JSON.
+type checked struct {
+	Whole bool     `json:"whole"` // all could be compared
+	Wrong []string `json:"wrong"`
+	Note  string   `json:"note,omitempty"` // of the agent
+}
+
+func (c checked) printTo(out io.Writer) error {
+	var lines []string
+	if c.Note != "" {
+		lines = append(lines, "note: "+c.Note)
+	}
+	if lines = append(lines, c.Wrong...); c.Whole && len(c.Wrong) == 0 {
+		lines = append(lines, "cache, kernel and namespaces agree")
+	}
+	isBad := func(line string) bool { return slices.Contains(c.Wrong, line) }
+	return cli.Painted(out, isBad, func(out io.Writer) error { printLines(out, lines...); return nil })
 }
 
 // freedLine says which address was freed, and what proves that its pod is gone. A rebuilt cache has no
@@ -169,8 +196,25 @@ func freedLine(a eni.Address) string {
 	return line + fmt.Sprintf("its namespace is not seen at %s any more, and its link %s is gone", o.Netns, dev)
 }
 
+// reclaimed is what became of addresses whose pods are gone, in the form of its JSON.
+type reclaimed struct {
+	Freed    []string `json:"freed"`
+	NotFreed []string `json:"notFreed"`
+}
+
+func (r reclaimed) printTo(out io.Writer) error {
+	if printLines(out, r.Freed...); len(r.Freed) == 0 {
+		printLines(out, "nothing to free")
+	}
+	for _, l := range r.NotFreed {
+		printLines(out, "not freed: "+l)
+	}
+	return nil
+}
+
 func reclaimCommand(cache *nodecache.Cache) *cobra.Command {
-	return &cobra.Command{
+	var as cli.Output
+	cmd := &cobra.Command{
 		Use:   "reclaim",
 		Short: "Free the addresses whose pods are provably gone",
 		Long: `Free the addresses whose pods are provably gone: the network namespace that was
@@ -184,20 +228,19 @@ seen.`,
 			defer tellWaits(*cache, cmd.ErrOrStderr())()
 			p := cni.Plugin{Cache: *cache, Now: nodecache.SinceBoot, Log: slog.New(slog.DiscardHandler)}
 			freed, err := p.Reclaim(cmd.Context(), func(eni.Owner) bool { return true })
+			is := reclaimed{Freed: []string{}, NotFreed: []string{}}
 			for _, a := range freed {
-				fmt.Fprintln(cmd.OutOrStdout(), freedLine(a))
+				is.Freed = append(is.Freed, freedLine(a))
 			}
 			if err != nil {
+				printLines(cmd.ErrOrStderr(), is.Freed...)
 				return needRoot(err)
 			}
-			if len(freed) == 0 {
-				fmt.Fprintln(cmd.OutOrStdout(), "nothing to free")
-			}
 			lines, err := node.Node{Cache: *cache, Now: nodecache.SinceBoot}.Lingering(cmd.Context())
-			for _, l := range lines {
-				fmt.Fprintln(cmd.OutOrStdout(), "not freed:", l)
-			}
-			return needRoot(err)
+			is.NotFreed = append(is.NotFreed, lines...)
+			return errors.Join(as.Print(cmd, is, func() error { return is.printTo(cmd.OutOrStdout()) }), needRoot(err))
 		},
 	}
+	as.AddFlag(cmd)
+	return cmd
 }

@@ -21,9 +21,10 @@ import (
 )
 
 func showCommand(cache *nodecache.Cache) *cobra.Command {
-	var output, port string
+	var output string
+	var asked pickFlags
 	var file status.File
-	var watch bool
+	var watch, bare bool
 	formats := []string{"table", "wide", "json", "yaml"}
 	cmd := &cobra.Command{
 		Use:   "show",
@@ -45,14 +46,15 @@ pool in agent.yaml:
   exhausted        the subnet has no more: the pods' addresses and exhaustedSpare
   clamped          a bound rules: minPool, what the node can hold, or what pods have
 
-The exit code is 1 if no pod has the port of --port.`,
-		Example: "  enipoolctl pool show -o wide\n  enipoolctl pool show --port 8080\n  enipoolctl pool show --watch",
+With --pod, --address, --state, --eni or --port only addresses are shown, those for
+which all of them hold. The exit code is 1 if there are none.`,
+		Example: "  enipoolctl pool show -o wide\n  enipoolctl pool show --pod shop/web-0\n  enipoolctl pool show --state free --no-headers\n  enipoolctl pool show --watch",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(formats, output) {
 				return fmt.Errorf("--output %s: must be one of %s", output, strings.Join(formats, ", "))
 			}
-			only, err := parsePortFilter(port)
+			only, err := asked.parse()
 			if err != nil {
 				return err
 			}
@@ -61,9 +63,9 @@ The exit code is 1 if no pod has the port of --port.`,
 			} else if _, err := file.Read(); err != nil {
 				return needRoot(err)
 			}
-			show := func() error {
-				err := showPool(cmd.Context(), cache, file, only, output, cmd.OutOrStdout())
-				if errors.Is(err, errNoPort) { // an answer, and no failure
+			show := func(out io.Writer) error {
+				err := showPool(cmd.Context(), cache, file, shape{only, output, bare}, out)
+				if none := noneError(""); errors.As(err, &none) { // an answer, and no failure
 					fmt.Fprintf(cmd.ErrOrStderr(), "enipoolctl: %v\n", err)
 					return &cli.ExitError{Code: 1}
 				}
@@ -71,19 +73,33 @@ The exit code is 1 if no pod has the port of --port.`,
 			}
 			if !watch {
 				defer tellWaits(*cache, cmd.ErrOrStderr())()
-				return show()
+				return cli.Painted(cmd.OutOrStdout(), isBad, show)
 			}
-			w := cacheWatch{cache: *cache, screen: screenOf(cmd.OutOrStdout()), errOut: cmd.ErrOrStderr(), show: show}
+			w := cacheWatch{cache: *cache, out: cmd.OutOrStdout(), screen: cli.ScreenOf(cmd.OutOrStdout()), errOut: cmd.ErrOrStderr(), show: show}
 			return w.run(cmd.Context())
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, wide, json or yaml")
 	cmd.Flags().StringVar(&file.Path, "status", "", "the agent's status file; default: agent.status.json beside the node cache")
 	_ = cmd.MarkFlagFilename("status", "json")
-	addPortFlag(cmd, &port)
+	asked.addTo(cmd, cache)
+	cmd.Flags().BoolVar(&bare, "no-headers", false, "tables without their heads, for scripts")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show again after each change, until interrupted; wait for a node cache that does not exist yet")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// isBad tells which lines of what is shown are bad news.
+func isBad(line string) bool {
+	if strings.HasPrefix(line, "agent:") {
+		return !strings.Contains(line, " ready, mode ") || strings.Contains(line, "not ready")
+	}
+	for _, bad := range []string{"cause:", "lost:", "undone:", "node cache:", "damaged: ", "failed, is tried again", "host ports and limits of a pod are not known"} {
+		if strings.HasPrefix(line, bad) {
+			return true
+		}
+	}
+	return false
 }
 
 // shown is what `pool show` shows, in the form of its JSON.
@@ -93,8 +109,15 @@ type shown struct {
 	Agent   agentReport  `json:"agent"`
 }
 
+// shape is what is shown of the pool, and how.
+type shape struct {
+	only   picked
+	output string
+	bare   bool // no heads
+}
+
 // showPool prints the pool. Where the cache can't be read it prints at least what the agent says.
-func showPool(ctx context.Context, cache *nodecache.Cache, file status.File, only portFilter, output string, out io.Writer) error {
+func showPool(ctx context.Context, cache *nodecache.Cache, file status.File, as shape, out io.Writer) error {
 	view := shown{Agent: readAgent(*cache, file, time.Now())}
 	err := cache.View(ctx, func(state *ipam.State) error {
 		view.Report = node.NewReport(state, nodecache.SinceBoot())
@@ -110,42 +133,45 @@ func showPool(ctx context.Context, cache *nodecache.Cache, file status.File, onl
 		only := struct {
 			Agent agentReport `json:"agent"`
 		}{view.Agent}
-		return needRoot(errors.Join(err, cli.PrintAs(out, output, only, func() error { return printAgent(out, view.Agent) })))
+		return needRoot(errors.Join(err, cli.PrintAs(out, as.output, only, func() error { return printAgent(out, view.Agent) })))
 	}
 	// Read after the cache: a pod that the cache has, has its record by now, unless it is starting.
 	view.AddExtras(podrecord.Beside(cache.Path).AllUnlocked())
-	if only != (portFilter{}) {
-		if err := only.pick(&view.Report); err != nil {
+	if as.only != (picked{}) {
+		if err := as.only.pickFrom(&view); err != nil {
 			return err
 		}
-		return cli.PrintAs(out, output, view, func() error { return printAddresses(out, view.Report, true) })
+		return cli.PrintAs(out, as.output, view, func() error {
+			return errors.Join(printAddresses(out, view.Report, as), printWaiting(out, view.Waiting, as.bare))
+		})
 	}
-	return cli.PrintAs(out, output, view, func() error { return printAll(out, view, output == "wide") })
+	return cli.PrintAs(out, as.output, view, func() error { return printAll(out, view, as) })
 }
 
-func printAll(out io.Writer, view shown, wide bool) error {
+func printAll(out io.Writer, view shown, as shape) error {
 	if err := printAgent(out, view.Agent); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)
-	if err := printENIs(out, view.Report); err != nil {
+	if err := printENIs(out, view.Report, as.bare); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)
-	if err := printAddresses(out, view.Report, wide); err != nil {
+	if err := printAddresses(out, view.Report, as); err != nil {
 		return err
 	}
-	return printWaiting(out, view.Waiting)
+	return printWaiting(out, view.Waiting, as.bare)
 }
 
-func printENIs(out io.Writer, report node.Report) error {
+func printENIs(out io.Writer, report node.Report, bare bool) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprint(table, "ENI\tDEVICE\tPRIMARY\tTOTAL\tUSED\tFREE\tCOOLING\tRELEASING\tHELD")
+	heads := cli.Heads(table, bare)
+	fmt.Fprint(heads, "ENI\tDEVICE\tPRIMARY\tTOTAL\tUSED\tFREE\tCOOLING\tRELEASING\tHELD")
 	keeps := slices.ContainsFunc(report.ENIs, func(e node.ReportENI) bool { return e.Reserved+e.Claimed > 0 })
 	if keeps { // only on nodes with pods of topologies
-		fmt.Fprint(table, "\tRESERVED\tCLAIMED")
+		fmt.Fprint(heads, "\tRESERVED\tCLAIMED")
 	}
-	fmt.Fprintln(table)
+	fmt.Fprintln(heads)
 	for _, e := range report.ENIs {
 		primary := make([]string, len(e.Primary))
 		for i, p := range e.Primary {
@@ -160,13 +186,15 @@ func printENIs(out io.Writer, report node.Report) error {
 	return table.Flush()
 }
 
-func printAddresses(out io.Writer, report node.Report, wide bool) error {
+func printAddresses(out io.Writer, report node.Report, as shape) error {
+	wide := as.output == "wide" || as.only.port != (portFilter{}) // who asks for a port wants to see it
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprint(table, "ADDRESS\tENI\tSTATE\tFOR\tPOD")
+	heads := cli.Heads(table, as.bare)
+	fmt.Fprint(heads, "ADDRESS\tENI\tSTATE\tFOR\tPOD")
 	if wide {
-		fmt.Fprint(table, "\tNETWORK\tCONTAINER\tIFNAME\tKIND\tNETNS\tUID\tLIMITS\tHOSTPORTS")
+		fmt.Fprint(heads, "\tNETWORK\tCONTAINER\tIFNAME\tKIND\tNETNS\tUID\tLIMITS\tHOSTPORTS")
 	}
-	fmt.Fprintln(table)
+	fmt.Fprintln(heads)
 	for _, address := range report.Addresses {
 		pod := cli.OrDash(address.Pod)
 		switch {

@@ -12,7 +12,6 @@ import (
 	"github.com/enipool/enipool/pkg/netconf"
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
-	"github.com/spf13/cobra"
 )
 
 // fewPorts is how many host ports, or ranges of them, a cell has at most.
@@ -163,11 +162,8 @@ func (f portFilter) String() string {
 	return fmt.Sprintf("%d/%s", f.port, f.protocol)
 }
 
-// errNoPort: no pod has the port, and all records could be read.
-var errNoPort = errors.New("no pod of enipool has host port")
-
 // pick leaves in the report the addresses that the port leads to, with only that of their ports.
-// Where there are none it returns errNoPort, or another error if some records can't be read.
+// Where there are none it returns a noneError, or another error if some records can't be read.
 func (f portFilter) pick(report *node.Report) error {
 	var picked []node.ReportAddress
 	for _, address := range report.Addresses {
@@ -181,19 +177,13 @@ func (f portFilter) pick(report *node.Report) error {
 	if report.Addresses = picked; len(picked) > 0 {
 		return nil
 	}
-	none := fmt.Errorf("%w %s; the node's own programs: ss -lntup 'sport = :%d'", errNoPort, f, f.port)
+	none := noneError(fmt.Sprintf("no pod of enipool has host port %s; the node's own programs: ss -lntup 'sport = :%d'", f, f.port))
 	if len(report.UnreadRecords) == 0 {
 		return none
 	}
-	errs := []error{errors.New(none.Error())} // not errNoPort: a pod whose record is not known may have it
+	errs := []error{errors.New(none.Error())} // not a noneError: a pod whose record is not known may have it
 	for _, unread := range report.UnreadRecords {
 		errs = append(errs, fmt.Errorf("not known are the host ports of a pod: %s", unread))
 	}
 	return errors.Join(errs...)
-}
-
-// addPortFlag lets people ask who has a port.
-func addPortFlag(cmd *cobra.Command, text *string) {
-	cmd.Flags().StringVar(text, "port", "", "only the pods that have this host port, as 8080 or 8080/tcp; exit 1 if there is none")
-	_ = cmd.RegisterFlagCompletionFunc("port", cobra.NoFileCompletions)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/nodecache"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
 
 // waitingPod is the pod of a pending ADD.
@@ -38,12 +39,12 @@ func readWaiting(cache *nodecache.Cache) ([]waitingPod, error) {
 }
 
 // printWaiting prints the pods of pending ADDs, and nothing where there are none.
-func printWaiting(out io.Writer, list []waitingPod) error {
+func printWaiting(out io.Writer, list []waitingPod, bare bool) error {
 	if len(list) == 0 {
 		return nil
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprint(table, "\nNO FREE ADDRESS\tFOR\tPOD\n")
+	fmt.Fprint(cli.Heads(table, bare), "\nNO FREE ADDRESS\tFOR\tPOD\n")
 	for _, p := range list {
 		state, pod := "waits", p.Container
 		if p.Failed {

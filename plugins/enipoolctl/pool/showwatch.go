@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/enipool/enipool/pkg/nodecache"
-	"golang.org/x/term"
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
 
 // showEvery is how often the pool is shown on a terminal, for the times in it, and how often a node
@@ -21,19 +20,12 @@ const showEvery = time.Second
 // used it says what it waits for: an agent makes it, or `pool load`.
 type cacheWatch struct {
 	cache  nodecache.Cache
-	screen io.Writer // a terminal: each picture replaces the one before. nil: there is none
+	out    io.Writer
+	screen *cli.Screen // a terminal: each picture replaces the one before. nil: there is none
 	errOut io.Writer
-	show   func() error
+	show   func(io.Writer) error
 
 	said bool // what it waits for, as long as that lasts
-}
-
-// screenOf returns out if it is a terminal, else nil.
-func screenOf(out io.Writer) io.Writer {
-	if f, is := out.(*os.File); is && term.IsTerminal(int(f.Fd())) {
-		return f
-	}
-	return nil
 }
 
 func (w *cacheWatch) run(ctx context.Context) error {
@@ -54,9 +46,10 @@ func (w *cacheWatch) showOnce(ctx context.Context) (again bool, err error) {
 		defer watch.Close()
 	}
 	if w.screen != nil {
-		fmt.Fprint(w.screen, "\x1b[H\x1b[2J")
+		err = w.screen.Show(isBad, w.show)
+	} else {
+		err = w.show(w.out)
 	}
-	err = w.show()
 	unusable := nodecache.Unusable(err)
 	if err != nil && !unusable {
 		return false, err

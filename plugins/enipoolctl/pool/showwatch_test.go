@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,7 +28,7 @@ func TestAWatchWaitsForANodeCacheThatIsMissing(t *testing.T) {
 			cache := nodecache.Cache{Path: filepath.Join(t.TempDir(), folder, "node.cache")}
 			ctx, stop := context.WithCancel(t.Context())
 			said, shown := make(lines, 8), make(chan struct{}, 8)
-			w := cacheWatch{cache: cache, errOut: said, show: func() error {
+			w := cacheWatch{cache: cache, errOut: said, show: func(io.Writer) error {
 				if _, err := os.Stat(cache.Path); err != nil {
 					return errors.Join(nodecache.ErrMissing, err)
 				}
@@ -57,7 +58,7 @@ func TestAWatchWaitsForANodeCacheThatIsMissing(t *testing.T) {
 
 func TestAWatchEndsWithAnErrorThatDoesNotPass(t *testing.T) {
 	refused := errors.New("permission denied")
-	w := cacheWatch{cache: nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}, show: func() error { return refused }}
+	w := cacheWatch{cache: nodecache.Cache{Path: filepath.Join(t.TempDir(), "node.cache")}, show: func(io.Writer) error { return refused }}
 	if err := w.run(t.Context()); !errors.Is(err, refused) {
 		t.Error(err)
 	}

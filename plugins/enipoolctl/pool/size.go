@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -100,12 +99,8 @@ func few(name string, n int) error {
 }
 
 func printExplanation(out io.Writer, e scale.Explanation, output string) error {
-	if output == "json" {
-		text := json.NewEncoder(out)
-		text.SetEscapeHTML(false) // steps have a < in them
-		text.SetIndent("", "  ")
-		return text.Encode(e)
-	}
-	_, err := fmt.Fprintln(out, strings.Join(e.Steps, "\n"))
-	return err
+	return cli.PrintAs(out, output, e, func() error {
+		_, err := fmt.Fprintln(out, strings.Join(e.Steps, "\n"))
+		return err
+	})
 }

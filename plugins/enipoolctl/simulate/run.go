@@ -1,7 +1,9 @@
 package simulate
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -50,7 +52,11 @@ func (f *simulateFlags) run(cmd *cobra.Command) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "wrote %s\n", f.html)
 	}
 	if f.output == "json" {
-		return r.JSON(cmd.OutOrStdout())
+		var text bytes.Buffer
+		if err := r.JSON(&text); err != nil {
+			return err
+		}
+		return cli.PrintAs(cmd.OutOrStdout(), f.output, json.RawMessage(text.Bytes()), nil)
 	}
 	return r.Table(cmd.OutOrStdout(), plotWidth(cmd.OutOrStdout()))
 }

@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -122,10 +121,7 @@ func printAdviceJSON(out io.Writer, _ simulation, advice simulate.Advice) error 
 		c.Result.Series = nil
 		return candidate{c.Name, poolText(c.Config.Pool), c.Result}
 	}
-	text := json.NewEncoder(out)
-	text.SetEscapeHTML(false)
-	text.SetIndent("", "  ")
-	return text.Encode(struct {
+	return cli.PrintAs(out, "json", struct {
 		Met      bool      `json:"met"`
 		Best     candidate `json:"best"`
 		RunnerUp candidate `json:"runnerUp"`
@@ -133,5 +129,5 @@ func printAdviceJSON(out io.Writer, _ simulation, advice simulate.Advice) error 
 		Tried    int       `json:"tried"`
 		Kept     int       `json:"kept"`
 		Reasons  []string  `json:"reasons"`
-	}{advice.Met, of(advice.Best), of(advice.RunnerUp), of(advice.Base), advice.Tried, advice.Kept, advice.Reasons})
+	}{advice.Met, of(advice.Best), of(advice.RunnerUp), of(advice.Base), advice.Tried, advice.Kept, advice.Reasons}, nil)
 }
