@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/enipool/enipool/plugins/enipoolctl/bundle"
 	"github.com/enipool/enipool/plugins/enipoolctl/cce"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/enipool/enipool/plugins/enipoolctl/cloud"
@@ -41,5 +42,5 @@ func rootCommand() *cobra.Command {
 		Version: release,
 	}
 	return cli.Group(root, versionCommand(), manCommand(), pool.Command(), pool.ScaleCommand(), plan.Command(), simulate.Command(release), simulate.TuneCommand(release),
-		cloud.Command(), cluster.Command(), migrate.Command(), cce.Command(), demo.Command(), vpc.Command())
+		cloud.Command(), cluster.Command(), migrate.Command(), cce.Command(), demo.Command(), vpc.Command(), bundle.Command(release))
 }

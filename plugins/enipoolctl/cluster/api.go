@@ -277,3 +277,16 @@ func (a *API) watchNetworks(ctx context.Context, resource string, changed chan<-
 		}
 	}
 }
+
+// Raw returns what the API server says at a path, as it says it. query are names and values in turn.
+func (a *API) Raw(ctx context.Context, path string, query ...string) ([]byte, error) {
+	r := a.networks.Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON+", */*")
+	for i := 0; i+1 < len(query); i += 2 {
+		r = r.Param(query[i], query[i+1])
+	}
+	text, err := r.Do(ctx).Raw()
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return text, nil
+}
