@@ -119,12 +119,16 @@ func TestEveryAlertAsksForMetricsThatThereAreAndHelpsWhoIsWoken(t *testing.T) {
 			for _, wrong := range wrongAlert(a, metrics) {
 				t.Errorf("%s: %s", a.Alert, wrong)
 			}
-			if !regexp.MustCompile(`(?m)^\| ` + "`" + a.Alert + "`" + ` \| .+ \|$`).MatchString(page) {
+			row := strings.ToLower(a.Alert)
+			if !strings.HasSuffix(a.Annotations["runbook_url"], "/conf/kubernetes/README.md#"+row) {
+				t.Errorf("%s: runbook_url %q is not its row", a.Alert, a.Annotations["runbook_url"])
+			}
+			if !regexp.MustCompile(`(?m)^\| <a id="` + row + `"></a>` + "`" + a.Alert + "`" + ` \| .+ \|$`).MatchString(page) {
 				t.Errorf("conf/kubernetes/README.md does not say what to do about %s", a.Alert)
 			}
 		}
 	}
-	for _, found := range regexp.MustCompile("(?m)^\\| `(Enipool\\w+)` \\|").FindAllStringSubmatch(page, -1) {
+	for _, found := range regexp.MustCompile("(?m)^\\| <a id=\"\\w+\"></a>`(Enipool\\w+)` \\|").FindAllStringSubmatch(page, -1) {
 		if !seen[found[1]] {
 			t.Errorf("conf/kubernetes/README.md tells of %s, which is no alert", found[1])
 		}

@@ -35,8 +35,14 @@ type rule struct {
 	Expr        string
 	For         string
 	Labels      struct{ Severity string }
-	Annotations struct{ Summary, Description string }
+	Annotations struct {
+		Summary, Description string
+		Runbook              string `yaml:"runbook_url"`
+	}
 }
+
+// runbooks is where people find what to do about an alert.
+const runbooks = "https://github.com/enipool/enipool/blob/main/conf/kubernetes/README.md#"
 
 // placeholder is what a text of an alert takes from its labels.
 var placeholder = regexp.MustCompile(`\$labels\.(\w+)`)
@@ -46,13 +52,17 @@ func TestTheAlertsAskForWhatIsExported(t *testing.T) {
 	if err := yaml.UnmarshalWithOptions(conf(t, "alerts.yaml"), &file, yaml.Strict()); err != nil {
 		t.Fatal(err)
 	}
-	e, seen := exported(t), map[string]bool{}
+	e, seen, page := exported(t), map[string]bool{}, string(conf(t, "kubernetes/README.md"))
 	for _, g := range file.Groups {
 		for _, r := range g.Rules {
 			if !strings.HasPrefix(r.Alert, "Enipool") || seen[r.Alert] || g.Name == "" {
 				t.Errorf("alert %q of group %q: the name is taken, or not ours", r.Alert, g.Name)
 			}
 			seen[r.Alert] = true
+			anchor := strings.ToLower(r.Alert)
+			if r.Annotations.Runbook != runbooks+anchor || !strings.Contains(page, `<a id="`+anchor+`">`) {
+				t.Errorf("%s: runbook_url %q is not that of a row of the page on clusters", r.Alert, r.Annotations.Runbook)
+			}
 			for _, problem := range append(e.wrong(r.Expr), e.texts(r)...) {
 				t.Errorf("%s: %s", r.Alert, problem)
 			}
@@ -121,7 +131,7 @@ func TestTheDashboardAsksForWhatIsExported(t *testing.T) {
 	}
 	e, used := exported(t), ""
 	for _, v := range d.Templating.List {
-		if v.Type == "query" && len(e.wrong(strings.Replace(v.Definition, ", instance)", ")", 1))) > 0 {
+		if v.Type == "query" && len(e.wrong(regexp.MustCompile(`, (instance|cluster)\)$`).ReplaceAllString(v.Definition, ")"))) > 0 {
 			t.Errorf("variable %s: %s", v.Name, v.Definition)
 		}
 	}

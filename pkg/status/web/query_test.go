@@ -47,8 +47,8 @@ func exported(t testing.TB) exports {
 	return all
 }
 
-// target are the labels that a scrape adds.
-var target = []string{"job", "instance"}
+// target are the labels that a scrape adds, and cluster, which people add who gather several.
+var target = []string{"job", "instance", "cluster"}
 
 // The parts of a query, in the order in which they are taken out of it.
 var (
@@ -61,8 +61,8 @@ var (
 )
 
 var (
-	functions = strings.Fields("sum max min count rate increase histogram_quantile max_over_time vector label_values")
-	operators = strings.Fields("and or unless")
+	functions = strings.Fields("sum max min count rate increase histogram_quantile max_over_time vector label_values topk clamp_min")
+	operators = strings.Fields("and or unless bool")
 )
 
 // wrong returns what is wrong with a query: metrics and labels that are not
