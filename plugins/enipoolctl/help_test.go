@@ -44,7 +44,7 @@ func TestEachCommandHasAnExampleAndCompletesItsFlags(t *testing.T) {
 
 // A script that goes by exit codes finds in the help of a command when it is 1.
 func TestEachCommandThatExitsWith1SaysWhen(t *testing.T) {
-	may := []string{"cloud check", "import psts", "migrate check", "migrate node", "plan", "pool check", "pool show", "tune"}
+	may := []string{"cloud check", "import psts", "migrate check", "migrate node", "node check", "plan", "pool check", "pool show", "tune"}
 	for _, cmd := range leaves(rootCommand()) {
 		name := strings.TrimPrefix(cmd.CommandPath(), "enipoolctl ")
 		says := regexp.MustCompile(`(?i)exit codes?\b`).MatchString(cmd.Long)

@@ -17,6 +17,7 @@ import (
 	"github.com/enipool/enipool/plugins/enipoolctl/cluster"
 	"github.com/enipool/enipool/plugins/enipoolctl/demo"
 	"github.com/enipool/enipool/plugins/enipoolctl/migrate"
+	"github.com/enipool/enipool/plugins/enipoolctl/nodecheck"
 	"github.com/enipool/enipool/plugins/enipoolctl/plan"
 	"github.com/enipool/enipool/plugins/enipoolctl/pool"
 	"github.com/enipool/enipool/plugins/enipoolctl/simulate"
@@ -42,5 +43,5 @@ func rootCommand() *cobra.Command {
 		Version: release,
 	}
 	return cli.Group(root, versionCommand(), manCommand(), pool.Command(), pool.ScaleCommand(), plan.Command(), simulate.Command(release), simulate.TuneCommand(release),
-		cloud.Command(), cluster.Command(), migrate.Command(), cce.Command(), demo.Command(), vpc.Command(), bundle.Command(release))
+		cloud.Command(), cluster.Command(), migrate.Command(), cce.Command(), demo.Command(), vpc.Command(), bundle.Command(release), nodecheck.Command())
 }

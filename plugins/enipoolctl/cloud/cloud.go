@@ -73,28 +73,9 @@ func (f *checkFlags) run(cmd *cobra.Command) error {
 	if f.output != "table" && f.output != "json" {
 		return fmt.Errorf("--output %s: must be table or json", cli.Spelled(f.output))
 	}
-	conf, err := f.readConfig()
+	findings, beliefs, err := f.ask(cmd.Context())
 	if err != nil {
 		return err
-	}
-	client, err := clouds.Open(conf, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	checker, ok := client.(cloud.Checker)
-	if !ok {
-		return fmt.Errorf("there is nothing to check of the cloud %q; the key cloud.provider names another one", conf.Cloud.Provider)
-	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
-	defer cancel()
-	var found cloud.Findings
-	for _, text := range conf.Warnings {
-		found.Say("agent.yaml", cloud.Careful, "change the key before the next release is installed", "%s", text)
-	}
-	findings := append(found, checker.Check(ctx)...)
-	var beliefs []cloud.Belief
-	if b, tells := client.(cloud.Believer); tells && f.verbose {
-		beliefs = b.Beliefs()
 	}
 	show := showFindings
 	if f.output == "json" {
@@ -104,6 +85,40 @@ func (f *checkFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	return verdictOn(findings)
+}
+
+// ask asks the cloud all that the agent would ask.
+func (f *checkFlags) ask(ctx context.Context) (cloud.Findings, []cloud.Belief, error) {
+	conf, err := f.readConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := clouds.Open(conf, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, nil, err
+	}
+	checker, ok := client.(cloud.Checker)
+	if !ok {
+		return nil, nil, fmt.Errorf("there is nothing to check of the cloud %q; the key cloud.provider names another one", conf.Cloud.Provider)
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	var found cloud.Findings
+	for _, text := range conf.Warnings {
+		found.Say("agent.yaml", cloud.Careful, "change the key before the next release is installed", "%s", text)
+	}
+	found = append(found, checker.Check(ctx)...)
+	var beliefs []cloud.Belief
+	if b, tells := client.(cloud.Believer); tells && f.verbose {
+		beliefs = b.Beliefs()
+	}
+	return found, beliefs, nil
+}
+
+// Findings are what `cloud check` finds by an agent's configuration file.
+func Findings(ctx context.Context, config string, timeout time.Duration) (cloud.Findings, error) {
+	found, _, err := (&checkFlags{config: config, timeout: timeout}).ask(ctx)
+	return found, err
 }
 
 // verdictOn is the exit code, nil for 0. What is broken is so whatever was not asked for.
