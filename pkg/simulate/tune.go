@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/config/keys"
 )
 
 // Candidate is a setting with what it was like.
@@ -26,13 +27,17 @@ type Advice struct {
 	Reasons  []string
 }
 
-// Tune searches for the setting that keeps within a limit with the fewest idle addresses and,
-// of those that have hardly more, changes the fewest things in the cloud. The limit is that of
-// 100 pods 99 wait for their address at most maxWait, and no ADD fails. The search begins with
-// the base, tries modes and sizes, then delays for the best of them. play plays settings and
-// returns their results in the same order; nodes is how many nodes it plays.
-func Tune(base agentconf.Config, nodes int, maxWait time.Duration, play func([]Setting) ([]Result, error)) (Advice, error) {
-	s := search{maxWait: maxWait, spare: float64(nodes) / 2}
+// Goal is what a search is for: the setting that costs the least of those by which of 100 pods 99 wait for their address at most MaxWait and no ADD
+// fails. Idle addresses cost, and so do changes in the cloud.
+type Goal struct {
+	MaxWait time.Duration
+	Change  time.Duration // for how long an address may be idle for the cost of one change
+}
+
+// Tune searches for the setting that reaches a goal. It begins with the base, tries modes and sizes, then delays for the best of them. play plays
+// settings and returns their results in the same order.
+func Tune(base agentconf.Config, goal Goal, play func([]Setting) ([]Result, error)) (Advice, error) {
+	s := search{Goal: goal}
 	if err := s.tryAll(play, sizes(base)); err != nil {
 		return Advice{}, err
 	}
@@ -44,9 +49,13 @@ func Tune(base agentconf.Config, nodes int, maxWait time.Duration, play func([]S
 
 // search is the settings tried so far; the first is the base.
 type search struct {
-	maxWait time.Duration
-	spare   float64 // idle addresses that make no difference
-	tried   []Candidate
+	Goal
+	tried []Candidate
+}
+
+// cost is what a setting costs, in address-hours.
+func (g Goal) cost(c Candidate) float64 {
+	return c.Result.Idle.AddressHours + float64(c.Result.Calls.Changes())*g.Change.Hours()
 }
 
 func (s *search) tryAll(play func([]Setting) ([]Result, error), list []variant) error {
@@ -67,7 +76,7 @@ func (s *search) tryAll(play func([]Setting) ([]Result, error), list []variant) 
 // meetsLimit tells whether the candidate keeps within the limit of Tune.
 func (s *search) meetsLimit(c Candidate) bool {
 	w := c.Result.Waits
-	return w.Failed+w.Never == 0 && time.Duration(w.P99) <= s.maxWait
+	return w.Failed+w.Never == 0 && time.Duration(w.P99) <= s.MaxWait
 }
 
 // ranked returns the candidates, the best first: those that keep within the limit, then the
@@ -85,31 +94,8 @@ func (s *search) ranked() []Candidate {
 		x, y := a.Result.Waits, b.Result.Waits
 		return cmp.Or(cmp.Compare(x.Never, y.Never), cmp.Compare(x.Failed, y.Failed), cmp.Compare(x.P99, y.P99), compareIdle(a, b))
 	})
-	// One after the other, as what counts as hardly more than the least depends on those that are left:
-	// that is no order for a sort.
-	var list []Candidate
-	for len(kept) > 0 {
-		best := s.cheapest(kept)
-		list = append(list, kept[best])
-		kept = slices.Delete(kept, best, best+1)
-	}
-	return append(list, missed...)
-}
-
-// cheapest returns which of the candidates has the fewest calls of those that have
-// hardly more idle addresses than the least.
-func (s *search) cheapest(list []Candidate) int {
-	least := slices.MinFunc(list, compareIdle).Result.Idle.Mean
-	best := -1
-	for i, c := range list {
-		if c.Result.Idle.Mean > least*1.05+s.spare {
-			continue
-		}
-		if best < 0 || cmp.Or(cmp.Compare(c.Result.Calls.Changes(), list[best].Result.Calls.Changes()), compareIdle(c, list[best])) < 0 {
-			best = i
-		}
-	}
-	return best
+	slices.SortStableFunc(kept, func(a, b Candidate) int { return cmp.Or(cmp.Compare(s.cost(a), s.cost(b)), compareIdle(a, b)) })
+	return append(kept, missed...)
 }
 
 func compareIdle(a, b Candidate) int { return cmp.Compare(a.Result.Idle.Mean, b.Result.Idle.Mean) }
@@ -143,35 +129,48 @@ func (s *search) advice() Advice {
 
 // explainBest says for people why it is the best.
 func (s *search) explainBest(a Advice) []string {
-	w, idle := a.Best.Result.Waits, a.Best.Result.Idle.Mean
-	list := []string{fmt.Sprintf("of 100 pods 99 wait at most %s (allowed: %s), the longest %s; ADDs that fail: %d", w.P99, Seconds(s.maxWait), w.Max, w.Failed)}
+	w := a.Best.Result.Waits
+	list := []string{fmt.Sprintf("of 100 pods 99 wait at most %s (allowed: %s), the longest %s; ADDs that fail: %d", w.P99, Seconds(s.MaxWait), w.Max, w.Failed)}
 	if !a.Met {
 		return append(list, fmt.Sprintf("none of the %d settings tried keeps within that; this one comes nearest", a.Tried))
 	}
-	list = append(list, fmt.Sprintf("%d of the %d settings tried keep within that; this one has %.1f idle addresses on average and changes %d things in the cloud",
-		a.Kept, a.Tried, idle, a.Best.Result.Calls.Changes()))
+	list = append(list, fmt.Sprintf("%d of the %d settings tried keep within that; this one costs the least, where a change in the cloud is worth an address that is idle for %s: %s",
+		a.Kept, a.Tried, keys.ShortDuration(s.Change), a.Best.tell()))
 	if a.Base.Name != a.Best.Name {
-		base := a.Base.Result
-		list = append(list, fmt.Sprintf("%s, which the search began with, has %.1f and %d, and 99 of 100 wait at most %s",
-			a.Base.Name, base.Idle.Mean, base.Calls.Changes(), base.Waits.P99))
+		list = append(list, fmt.Sprintf("%s, which the search began with: %s; 99 of 100 wait at most %s", a.Base.Name, a.Base.tell(), a.Base.Result.Waits.P99))
 	}
-	var saver, misser *Candidate // with fewer idle ones: within the limit, and beyond it
+	return append(list, s.explainEnds(a)...)
+}
+
+// tell says what a setting costs, of both kinds.
+func (c Candidate) tell() string {
+	return fmt.Sprintf("%.1f idle addresses on average, %d changes", c.Result.Idle.Mean, c.Result.Calls.Changes())
+}
+
+// explainEnds says what there is for people who weigh otherwise: the least of each kind, and what still less would be paid with.
+func (s *search) explainEnds(a Advice) (list []string) {
+	var saver, calmer, misser *Candidate
 	for i := range s.tried {
 		c := &s.tried[i]
+		fewerIdle, fewerCalls := c.Result.Idle.Mean < a.Best.Result.Idle.Mean, c.Result.Calls.Changes() < a.Best.Result.Calls.Changes()
 		switch {
-		case c.Result.Idle.Mean >= idle:
-		case s.meetsLimit(*c) && (saver == nil || compareIdle(*c, *saver) < 0):
+		case s.meetsLimit(*c) && fewerIdle && (saver == nil || compareIdle(*c, *saver) < 0):
 			saver = c
-		case !s.meetsLimit(*c) && (misser == nil || c.Result.Waits.P99 < misser.Result.Waits.P99):
+		case s.meetsLimit(*c) && fewerCalls && (calmer == nil || c.Result.Calls.Changes() < calmer.Result.Calls.Changes()):
+			calmer = c
+		case !s.meetsLimit(*c) && fewerIdle && (misser == nil || c.Result.Waits.P99 < misser.Result.Waits.P99):
 			misser = c
 		}
 	}
 	if saver != nil {
-		list = append(list, fmt.Sprintf("%s has hardly fewer idle ones, %.1f, for %d changes", saver.Name, saver.Result.Idle.Mean, saver.Result.Calls.Changes()))
+		list = append(list, fmt.Sprintf("the fewest idle addresses: %s, %s", saver.Name, saver.tell()))
+	}
+	if calmer != nil {
+		list = append(list, fmt.Sprintf("the fewest changes: %s, %s", calmer.Name, calmer.tell()))
 	}
 	if misser != nil {
 		w := misser.Result.Waits
-		list = append(list, fmt.Sprintf("with still fewer, %.1f, pods would wait too long: %s, 99 of 100 at most %s; ADDs that fail: %d", misser.Result.Idle.Mean, misser.Name, w.P99, w.Failed))
+		list = append(list, fmt.Sprintf("too few: %s, %s; 99 of 100 pods would wait at most %s, ADDs that fail: %d", misser.Name, misser.tell(), w.P99, w.Failed))
 	}
 	return list
 }

@@ -26,12 +26,12 @@ func made(of func(pool.Config) Result) func([]Setting) ([]Result, error) {
 }
 
 func result(idle float64, changes int, wait time.Duration) Result {
-	return Result{Waits: Waits{P99: Seconds(wait), Max: Seconds(2 * wait)}, Idle: Idle{Mean: idle}, Calls: Calls{Assign: changes}}
+	return Result{Waits: Waits{P99: Seconds(wait), Max: Seconds(2 * wait)}, Idle: Idle{Mean: idle, AddressHours: 100 * idle}, Calls: Calls{Assign: changes}}
 }
 
 func mustTune(t *testing.T, maxWait time.Duration, of func(pool.Config) Result) Advice {
 	t.Helper()
-	a, err := Tune(agentconf.Default(), 1, maxWait, made(of))
+	a, err := Tune(agentconf.Default(), Goal{maxWait, time.Hour}, made(of))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,26 +58,36 @@ func TestTheFewestIdleAddressesWithinTheLimitAreRecommended(t *testing.T) {
 	if sameSize(a.RunnerUp.Config.Pool, a.Best.Config.Pool) {
 		t.Errorf("%s and %s are the same size", a.Best.Name, a.RunnerUp.Name)
 	}
-	if text := strings.Join(a.Reasons, "\n"); !strings.Contains(text, a.Base.Name) || !strings.Contains(text, "too long") {
+	if text := strings.Join(a.Reasons, "\n"); !strings.Contains(text, a.Base.Name) || !strings.Contains(text, "too few: ") {
 		t.Error(text)
 	}
 }
 
-func TestOfNearlyAsFewIdleOnesThoseWithFewerCallsWin(t *testing.T) {
-	a := mustTune(t, time.Second, func(p pool.Config) Result {
-		if p.Mode == pool.BestEffort {
-			return result(10, 500, 0)
-		}
-		if p.Mode == pool.Batch && p.Scale.Batch == 4 {
-			return result(10.4, 50, 0)
+// An address-hour and an hour of what a change is worth weigh the same, and people see what the ends are.
+func TestIdleAddressesAndCallsAreWeighed(t *testing.T) {
+	of := func(p pool.Config) Result {
+		switch {
+		case p.Mode == pool.BestEffort:
+			return result(10, 500, 0) // 1000 address-hours
+		case p.Mode == pool.Batch && p.Scale.Batch == 4:
+			return result(13, 50, 0)
 		}
 		return result(30, 1, 0)
-	})
-	if a.Best.Config.Pool.Scale.Batch != 4 || a.Best.Config.Pool.Mode != pool.Batch {
-		t.Errorf("best is %s: %v", a.Best.Name, a.Reasons)
 	}
-	if !strings.Contains(strings.Join(a.Reasons, "\n"), "hardly fewer") {
-		t.Errorf("%v", a.Reasons)
+	for worth, want := range map[time.Duration]func(pool.Config) bool{
+		0:                func(p pool.Config) bool { return p.Mode == pool.BestEffort },
+		time.Hour:        func(p pool.Config) bool { return p.Mode == pool.Batch && p.Scale.Batch == 4 },
+		48 * time.Hour:   func(p pool.Config) bool { return p.Mode != pool.BestEffort && p.Scale.Batch != 4 },
+		20 * time.Minute: func(p pool.Config) bool { return p.Mode == pool.BestEffort },
+	} {
+		a, err := Tune(agentconf.Default(), Goal{time.Second, worth}, made(of))
+		if err != nil || !want(a.Best.Config.Pool) {
+			t.Errorf("a change is worth %s: best is %s: %v, %v", worth, a.Best.Name, a.Reasons, err)
+		}
+		text := strings.Join(a.Reasons, "\n")
+		if worth == time.Hour && (!strings.Contains(text, "the fewest idle addresses: besteffort") || !strings.Contains(text, "the fewest changes: ")) {
+			t.Error(text)
+		}
 	}
 }
 
@@ -111,7 +121,7 @@ func TestWhereNothingKeepsTheLimitTheNearestIsNamed(t *testing.T) {
 
 func TestASearchEndsWithTheErrorOfItsPlayer(t *testing.T) {
 	broken := errors.New("broken")
-	_, err := Tune(agentconf.Default(), 1, 0, func([]Setting) ([]Result, error) { return nil, broken })
+	_, err := Tune(agentconf.Default(), Goal{}, func([]Setting) ([]Result, error) { return nil, broken })
 	if !errors.Is(err, broken) {
 		t.Error(err)
 	}

@@ -16,7 +16,7 @@ import (
 // tuneFlags are the flags of tune as they are typed: those of simulate, and the limit.
 type tuneFlags struct {
 	playFlags
-	maxWait time.Duration
+	goal simulate.Goal
 }
 
 // TuneCommand returns the command tune of a release.
@@ -30,9 +30,11 @@ runner-up, and the section "pool" to paste into the agent's file.
 
 Some fifty settings of all modes are played as enipoolctl simulate plays them, whose
 help explains loads, nodes and cloud. Of those by which 99 of 100 pods wait at most
---max-wait and no ADD fails, the one with the fewest idle addresses is best; of those
-that have hardly more, a twentieth and half an address a node, the one that changes
-the fewest things in the cloud. The runner-up is the best one of another size or mode.
+--max-wait and no ADD fails, the one that costs the least is best. Idle addresses cost,
+and so do changes in the cloud: --change-worth says how long an address may be idle to
+save one. Take more where the account's calls are scarce, and less where the subnet
+is. What the fewest idle addresses and the fewest changes would be is said too. The
+runner-up is the best one of another size or mode.
 
 The exit code is 1 if no setting keeps within --max-wait; the one that comes nearest is shown.`,
 		Example: `  enipoolctl tune --trace test/traces/alibaba-gpu-2023.csv --max-wait 1s
@@ -46,22 +48,27 @@ The exit code is 1 if no setting keeps within --max-wait; the one that comes nea
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().DurationVar(&f.maxWait, "max-wait", time.Second, "how long 99 of 100 pods may wait for their address")
+	cmd.Flags().DurationVar(&f.goal.Change, "change-worth", 4*time.Hour, "how long an address may be idle to save one change in the cloud")
+	cli.Offer(cmd, "change-worth", "0s", "1h", "4h", "24h")
+	cmd.Flags().DurationVar(&f.goal.MaxWait, "max-wait", time.Second, "how long 99 of 100 pods may wait for their address")
 	cli.Offer(cmd, "max-wait", "0s", "500ms", "1s", "3s")
 	cmd.SetFlagErrorFunc(cli.WrongValue)
 	return cmd
 }
 
 func (f *tuneFlags) run(cmd *cobra.Command) error {
-	if f.maxWait < 0 || f.maxWait > mostWait {
-		return fmt.Errorf("--max-wait %s: must be 0s to %s", keys.ShortDuration(f.maxWait), keys.ShortDuration(mostWait))
+	if f.goal.MaxWait < 0 || f.goal.MaxWait > mostWait {
+		return fmt.Errorf("--max-wait %s: must be 0s to %s", keys.ShortDuration(f.goal.MaxWait), keys.ShortDuration(mostWait))
+	}
+	if most := 10000 * time.Hour; f.goal.Change < 0 || f.goal.Change > most {
+		return fmt.Errorf("--change-worth %s: must be 0s to %s", keys.ShortDuration(f.goal.Change), keys.ShortDuration(most))
 	}
 	s, err := f.prepare(cmd.Context(), nil)
 	if err != nil {
 		return err
 	}
 	base := s.settings[0].Config // without --compare it is the file's, or the default
-	advice, err := simulate.Tune(base, len(s.load.Nodes), f.maxWait, func(list []simulate.Setting) ([]simulate.Result, error) {
+	advice, err := simulate.Tune(base, f.goal, func(list []simulate.Setting) ([]simulate.Result, error) {
 		s.settings = list
 		return s.play(cmd.Context(), cmd.ErrOrStderr())
 	})
