@@ -24,6 +24,14 @@ type Report struct {
 	Wait     simulate.Seconds  `json:"wait"` // how long an ADD waited for an address
 	Seed     uint64            `json:"seed"`
 	Results  []simulate.Result `json:"results"`
+	Verdict  *Verdict          `json:"-"`
+}
+
+// Verdict is what a search came to. A page begins with it.
+type Verdict struct {
+	Head    string   // "recommended: batch:B=16,mf=50%"
+	Reasons []string // one sentence each
+	File    string   // for the agent's file
 }
 
 // Load is what came and went.

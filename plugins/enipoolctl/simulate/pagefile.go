@@ -41,6 +41,9 @@ func (p *pageFile) write(text func(io.Writer) error) error {
 
 // discard removes what was begun and not put into its place.
 func (p *pageFile) discard() {
+	if p == nil {
+		return
+	}
 	_ = p.temp.Close()
 	_ = os.Remove(p.temp.Name())
 }

@@ -25,14 +25,11 @@ import (
 // run plays all settings and shows the report. Whether the page can be written is
 // found out before.
 func (f *simulateFlags) run(cmd *cobra.Command) error {
-	var page *pageFile
-	if f.Given("html") {
-		var err error
-		if page, err = newPageFile(f.html); err != nil {
-			return fmt.Errorf("--html %s: %w", cli.Spelled(f.html), err)
-		}
-		defer page.discard()
+	page, err := f.beginPage()
+	if err != nil {
+		return err
 	}
+	defer page.discard()
 	// Which modes are compared depends on the load, which depends on the cloud.
 	f.settleDefaults()
 	s, err := f.prepare(cmd.Context(), f.comparedModes())
@@ -45,11 +42,8 @@ func (f *simulateFlags) run(cmd *cobra.Command) error {
 	}
 	r := report.New(f.release, s.world, s.load, results)
 	r.Instance.Name = s.instanceType
-	if page != nil {
-		if err := page.write(r.HTML); err != nil {
-			return fmt.Errorf("--html %s: %w", cli.Spelled(f.html), err)
-		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "wrote %s\n", f.html)
+	if err := f.writePage(page, r, cmd.ErrOrStderr()); err != nil {
+		return err
 	}
 	if f.output == "json" {
 		var text bytes.Buffer
@@ -59,6 +53,30 @@ func (f *simulateFlags) run(cmd *cobra.Command) error {
 		return cli.PrintAs(cmd.OutOrStdout(), f.output, json.RawMessage(text.Bytes()), nil)
 	}
 	return r.Table(cmd.OutOrStdout(), plotWidth(cmd.OutOrStdout()))
+}
+
+// beginPage begins the page that is asked for, nil if none is.
+func (f *playFlags) beginPage() (*pageFile, error) {
+	if !f.Given("html") {
+		return nil, nil
+	}
+	page, err := newPageFile(f.html)
+	if err != nil {
+		return nil, fmt.Errorf("--html %s: %w", cli.Spelled(f.html), err)
+	}
+	return page, nil
+}
+
+// writePage writes the page, if one is asked for, and says so.
+func (f *playFlags) writePage(page *pageFile, r report.Report, said io.Writer) error {
+	if page == nil {
+		return nil
+	}
+	if err := page.write(r.HTML); err != nil {
+		return fmt.Errorf("--html %s: %w", cli.Spelled(f.html), err)
+	}
+	fmt.Fprintf(said, "wrote %s\n", f.html)
+	return nil
 }
 
 var errInterrupted = errors.New("interrupted before all settings were played")

@@ -19,7 +19,6 @@ import (
 type simulateFlags struct {
 	playFlags
 	compare []string
-	html    string
 }
 
 // playFlags are those of them that say what is played, and how that is shown.
@@ -42,7 +41,7 @@ type playFlags struct {
 	wait, lead           time.Duration
 
 	operated
-	output string
+	output, html string
 }
 
 // operated is the part of the flags about an operator that calls the cloud for all nodes.
@@ -80,7 +79,6 @@ func Command(release string) *cobra.Command {
 func (f *simulateFlags) register(cmd *cobra.Command) {
 	f.playFlags.register(cmd)
 	cmd.Flags().StringArrayVar(&f.compare, "compare", nil, "a setting to play, as MODE[:KEY=VALUE,...]; repeatable; default: --config as it is, with start and surge each mode")
-	cmd.Flags().StringVar(&f.html, "html", "", "write a page with plots to this file, too")
 	cmd.Flags().BoolVar(&f.operator, "operator", false, "play each setting of start and surge in a cloud with an operator, too, that calls the cloud for all nodes; then --nodes may be up to 1000000")
 	cmd.Flags().IntVar(&f.share, "share", 80, "percent of the account's rates that the operator takes")
 	cmd.Flags().IntVar(&f.topologyShare, "topology-share", 0, "percent of each node's pods that belong to topologies, with --operator")
@@ -95,7 +93,6 @@ func (f *simulateFlags) register(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("compare", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return completeCompare(typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	})
-	_ = cmd.MarkFlagFilename("html", "html")
 }
 
 // checkOutput refuses an unknown format before anything is played.
@@ -108,6 +105,8 @@ func (f *playFlags) checkOutput() error {
 
 func (f *playFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	flags.StringVar(&f.html, "html", "", "write a page with plots to this file, too")
+	_ = cmd.MarkFlagFilename("html", "html")
 	flags.SortFlags = false
 	flags.StringVar(&f.trace, "trace", "", "a file that tells when pods came and went")
 	flags.StringVar(&f.load, "workload", "", "a workload that is made up: "+strings.Join(simulate.Kinds(), ", "))

@@ -63,6 +63,11 @@ func (f *tuneFlags) run(cmd *cobra.Command) error {
 	if most := 10000 * time.Hour; f.goal.Change < 0 || f.goal.Change > most {
 		return fmt.Errorf("--change-worth %s: must be 0s to %s", keys.ShortDuration(f.goal.Change), keys.ShortDuration(most))
 	}
+	page, err := f.beginPage()
+	if err != nil {
+		return err
+	}
+	defer page.discard()
 	s, err := f.prepare(cmd.Context(), nil)
 	if err != nil {
 		return err
@@ -73,6 +78,9 @@ func (f *tuneFlags) run(cmd *cobra.Command) error {
 		return s.play(cmd.Context(), cmd.ErrOrStderr())
 	})
 	if err != nil {
+		return err
+	}
+	if err := f.writePage(page, adviceReport(s, advice), cmd.ErrOrStderr()); err != nil {
 		return err
 	}
 	show := printAdvice
@@ -98,18 +106,29 @@ func advisedResults(a simulate.Advice) []simulate.Result {
 	return list
 }
 
+// adviceWord is what the best setting is called.
+func adviceWord(a simulate.Advice) string {
+	if !a.Met {
+		return "nearest"
+	}
+	return "recommended"
+}
+
+// adviceReport is the report of what people compare, with the verdict.
+func adviceReport(s simulation, a simulate.Advice) report.Report {
+	r := report.New(s.release, s.world, s.load, advisedResults(a))
+	r.Instance.Name = s.instanceType
+	r.Verdict = &report.Verdict{Head: adviceWord(a) + ": " + a.Best.Name, Reasons: a.Reasons, File: poolText(a.Best.Config.Pool)}
+	return r
+}
+
 // printAdvice prints the advice for people.
 func printAdvice(out io.Writer, s simulation, advice simulate.Advice) error {
-	r := report.New(s.release, s.world, s.load, advisedResults(advice))
-	r.Instance.Name = s.instanceType
+	r := adviceReport(s, advice)
 	if err := r.Table(out, plotWidth(out)); err != nil {
 		return err
 	}
-	word := "recommended"
-	if !advice.Met {
-		word = "nearest"
-	}
-	fmt.Fprintf(out, "\n%-11s  %s\n", word, advice.Best.Name)
+	fmt.Fprintf(out, "\n%-11s  %s\n", adviceWord(advice), advice.Best.Name)
 	for _, reason := range advice.Reasons {
 		fmt.Fprintf(out, "  - %s\n", reason)
 	}
