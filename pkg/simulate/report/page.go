@@ -88,6 +88,12 @@ func (r Report) HTML(w io.Writer) error {
 	return page.Execute(w, view)
 }
 
+// Style is the look of pages, and the policy that forbids a page with it everything else.
+func Style() (template.CSS, template.HTML) {
+	css := template.CSS(embeddedText("page.css"))
+	return css, contentPolicy([]template.CSS{css}, []template.JS{""})
+}
+
 // embeddedText returns an embedded file.
 func embeddedText(name string) string {
 	data, err := files.ReadFile(name)

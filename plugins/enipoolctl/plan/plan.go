@@ -23,7 +23,7 @@ type commandFlags struct {
 	maxPods         []int
 	need            capacity.Need
 	mix             bool
-	output          string
+	output, html    string
 
 	karpenter, clusterAutoscaler bool
 }
@@ -105,6 +105,9 @@ The exit code is 1 if --nodes, --pods or pods of topologies do not fit.`,
 			if err != nil {
 				return err
 			}
+			if err := f.writePage(cmd.ErrOrStderr(), plans); err != nil {
+				return err
+			}
 			if err := printPlans(cmd.OutOrStdout(), f.output, plans); err != nil || !slices.ContainsFunc(plans, planned.isMissed) {
 				return err
 			}
@@ -135,6 +138,8 @@ func (f *commandFlags) registerAll(cmd *cobra.Command) {
 	flags.BoolVar(&f.karpenter, "karpenter", false, "print a NodeOverlay for each --instance-type, and its maxPods; no subnet is needed")
 	flags.BoolVar(&f.clusterAutoscaler, "cluster-autoscaler", false, "print the tag of an Auto Scaling group for each --instance-type, and its maxPods; no subnet is needed")
 	flags.StringVarP(&f.output, "output", "o", "table", "table, json, yaml or csv")
+	flags.StringVar(&f.html, "html", "", "write a page with the answer to this file, too")
+	_ = cmd.MarkFlagFilename("html", "html")
 }
 
 // completeAll makes the shell offer values.

@@ -46,7 +46,23 @@ func plansOf(plans []planned, name string) []planned {
 }
 
 func printInstance(w io.Writer, plans []planned) error {
-	first := plans[0]
+	fmt.Fprintln(w, strings.Join(factLines(plans[0]), "\n")+"\n")
+	if err := sheetOf(plans).print(w); err != nil {
+		return err
+	}
+	for _, p := range plans {
+		if lines := remarkLines(p.Plan); len(lines) > 0 {
+			fmt.Fprintf(w, "\nwith max-pods %d\n  %s\n", p.MaxPods, strings.Join(lines, "\n  "))
+		}
+	}
+	if plans[0].Topologies != nil {
+		return printTopologies(w, *plans[0].Topologies)
+	}
+	return nil
+}
+
+// factLines says what an instance and its cloud are.
+func factLines(first planned) []string {
 	quota := fmt.Sprintf("%d ENIs", first.Quota)
 	if first.Quota == 0 {
 		quota = "any number of ENIs"
@@ -64,30 +80,43 @@ func printInstance(w io.Writer, plans []planned) error {
 	if first.Places > 0 {
 		kept = "; " + account.KeptText(first.KeptENIs, first.Places)
 	}
-	fmt.Fprintf(w, "instance %s: %d x %d %s at most %d pods%s\n", first.Instance, first.MaxENIs, first.IPsPerENI, what, first.NodeMost, kept)
-	fmt.Fprintf(w, "cloud    %s: keeps %d addresses of a subnet, allows %s\n\n", cloud, first.Reserved, quota)
+	return []string{
+		fmt.Sprintf("instance %s: %d x %d %s at most %d pods%s", first.Instance, first.MaxENIs, first.IPsPerENI, what, first.NodeMost, kept),
+		fmt.Sprintf("cloud    %s: keeps %d addresses of a subnet, allows %s", cloud, first.Reserved, quota),
+	}
+}
+
+// sheet is a table, as texts and pages show it.
+type sheet struct {
+	Heads []string
+	Rows  [][]string
+}
+
+func (s sheet) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "MAX-PODS\tSUBNET\tZONE\tAVAILABLE\tENIS/NODE\tIPS/NODE\tNODES\tPODS\tWASTED\tLIMIT")
+	for _, line := range append([][]string{s.Heads}, s.Rows...) {
+		fmt.Fprintln(t, strings.Join(line, "\t"))
+	}
+	return t.Flush()
+}
+
+// sheetOf is the table of an instance's plans.
+func sheetOf(plans []planned) sheet {
+	s := sheet{Heads: strings.Fields("MAX-PODS SUBNET ZONE AVAILABLE ENIS/NODE IPS/NODE NODES PODS WASTED LIMIT")}
 	for _, p := range plans {
 		for _, r := range rowsOf(p.Plan) {
 			name := r.Subnet
 			if r.scope != "subnet" {
 				name = r.scope
 			}
-			fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d (%s%%)\t%s\n", p.MaxPods, name, cli.OrDash(r.Zone), r.Available,
-				r.ENIsPerNode, r.IPsPerNode, r.Nodes, r.Pods, r.Wasted, r.WastedShare, r.Limit)
+			line := []string{strconv.Itoa(p.MaxPods), name, cli.OrDash(r.Zone)}
+			for _, n := range []int{r.Available, r.ENIsPerNode, r.IPsPerNode, r.Nodes, r.Pods} {
+				line = append(line, strconv.Itoa(n))
+			}
+			s.Rows = append(s.Rows, append(line, fmt.Sprintf("%d (%s%%)", r.Wasted, r.WastedShare), string(r.Limit)))
 		}
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	for _, p := range plans {
-		printRemarks(w, p.Plan)
-	}
-	if first.Topologies != nil {
-		return printTopologies(w, *first.Topologies)
-	}
-	return nil
+	return s
 }
 
 // row is a line of the table or of the csv.
@@ -110,8 +139,8 @@ func rowsOf(p capacity.Plan) []row {
 	return append(rows, row{"cluster", capacity.InPlan{Carries: p.Carries}})
 }
 
-// printRemarks says in sentences what a table can't.
-func printRemarks(w io.Writer, p capacity.Plan) {
+// remarkLines says in sentences what a table can't.
+func remarkLines(p capacity.Plan) []string {
 	var lines []string
 	for _, n := range p.Notes {
 		lines = append(lines, "note: "+n)
@@ -122,9 +151,7 @@ func printRemarks(w io.Writer, p capacity.Plan) {
 	if p.Answer != nil {
 		lines = append(lines, answerLines(*p.Answer)...)
 	}
-	if len(lines) > 0 {
-		fmt.Fprintf(w, "\nwith max-pods %d\n  %s\n", p.MaxPods, strings.Join(lines, "\n  "))
-	}
+	return lines
 }
 
 func answerLines(a capacity.Answer) []string {

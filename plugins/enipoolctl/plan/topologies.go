@@ -6,8 +6,8 @@ import (
 	"io"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/enipool/enipool/pkg/capacity"
 	"github.com/enipool/enipool/pkg/eni"
@@ -163,32 +163,38 @@ func (f *commandFlags) checkObjects() error {
 
 // printTopologies prints what topologies hold.
 func printTopologies(out io.Writer, plan fit.Plan) error {
-	fmt.Fprintln(out)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "TOPOLOGY\tSTRATEGY\tPODS\tHOLDS\tROOM\tWHY")
-	for _, h := range plan.Topologies {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%s\n", h.Topology, h.Strategy, h.Pods, h.Holds, h.Room, cli.OrDash(h.Reason))
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	if len(plan.Subnets) > 0 {
+	for _, s := range topologySheets(plan) {
 		fmt.Fprintln(out)
-		table = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "SUBNET\tZONE\tUSE\tRANGES\tPODS\tENIS\tLEFT")
-		for _, s := range plan.Subnets {
-			use := "Shared"
-			if s.Exclusive {
-				use = "Exclusive"
-			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\n", s.Subnet, cli.OrDash(s.Zone), use, s.Ranges, s.Pods, s.ENIs, s.Left)
-		}
-		if err := table.Flush(); err != nil {
+		if err := s.print(out); err != nil {
 			return err
 		}
 	}
 	fmt.Fprintf(out, "\ntopologies\n  %s\n", strings.Join(topologyLines(plan), "\n  "))
 	return nil
+}
+
+// topologySheets are the topologies, and the subnets that they name.
+func topologySheets(plan fit.Plan) []sheet {
+	of := sheet{Heads: strings.Fields("TOPOLOGY STRATEGY PODS HOLDS ROOM WHY")}
+	for _, h := range plan.Topologies {
+		of.Rows = append(of.Rows, []string{h.Topology, h.Strategy, strconv.Itoa(h.Pods), strconv.Itoa(h.Holds), strconv.Itoa(h.Room), cli.OrDash(h.Reason)})
+	}
+	if len(plan.Subnets) == 0 {
+		return []sheet{of}
+	}
+	subnets := sheet{Heads: strings.Fields("SUBNET ZONE USE RANGES PODS ENIS LEFT")}
+	for _, s := range plan.Subnets {
+		use := "Shared"
+		if s.Exclusive {
+			use = "Exclusive"
+		}
+		line := []string{s.Subnet, cli.OrDash(s.Zone), use}
+		for _, n := range []int{s.Ranges, s.Pods, s.ENIs, s.Left} {
+			line = append(line, strconv.Itoa(n))
+		}
+		subnets.Rows = append(subnets.Rows, line)
+	}
+	return []sheet{of, subnets}
 }
 
 // topologyLines says in sentences what the tables can't.

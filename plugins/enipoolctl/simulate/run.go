@@ -29,7 +29,7 @@ func (f *simulateFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	defer page.discard()
+	defer page.Discard()
 	// Which modes are compared depends on the load, which depends on the cloud.
 	f.settleDefaults()
 	s, err := f.prepare(cmd.Context(), f.comparedModes())
@@ -56,11 +56,11 @@ func (f *simulateFlags) run(cmd *cobra.Command) error {
 }
 
 // beginPage begins the page that is asked for, nil if none is.
-func (f *playFlags) beginPage() (*pageFile, error) {
+func (f *playFlags) beginPage() (*cli.PageFile, error) {
 	if !f.Given("html") {
 		return nil, nil
 	}
-	page, err := newPageFile(f.html)
+	page, err := cli.NewPageFile(f.html)
 	if err != nil {
 		return nil, fmt.Errorf("--html %s: %w", cli.Spelled(f.html), err)
 	}
@@ -68,11 +68,11 @@ func (f *playFlags) beginPage() (*pageFile, error) {
 }
 
 // writePage writes the page, if one is asked for, and says so.
-func (f *playFlags) writePage(page *pageFile, r report.Report, said io.Writer) error {
+func (f *playFlags) writePage(page *cli.PageFile, r report.Report, said io.Writer) error {
 	if page == nil {
 		return nil
 	}
-	if err := page.write(r.HTML); err != nil {
+	if err := page.Write(r.HTML); err != nil {
 		return fmt.Errorf("--html %s: %w", cli.Spelled(f.html), err)
 	}
 	fmt.Fprintf(said, "wrote %s\n", f.html)

@@ -201,21 +201,21 @@ func TestAPageComesAsAWholeOrNotAtAll(t *testing.T) {
 		}
 		return string(text)
 	}
-	page, err := newPageFile(link)
+	page, err := cli.NewPageFile(link)
 	if err != nil {
 		t.Fatal(err)
 	}
-	page.discard()
+	page.Discard()
 	if entries, _ := os.ReadDir(dir); len(entries) != 2 || read() != "old" {
 		t.Errorf("discarding left %v, %q", entries, read())
 	}
-	if page, err = newPageFile(link); err != nil {
+	if page, err = cli.NewPageFile(link); err != nil {
 		t.Fatal(err)
 	}
-	if err := page.write(func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }); err != nil {
+	if err := page.Write(func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }); err != nil {
 		t.Fatal(err)
 	}
-	page.discard()
+	page.Discard()
 	if at, err := os.Readlink(link); read() != "new" || err != nil || at != path {
 		t.Errorf("%q, %s, %v", read(), at, err)
 	}

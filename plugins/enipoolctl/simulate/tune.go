@@ -67,7 +67,7 @@ func (f *tuneFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	defer page.discard()
+	defer page.Discard()
 	s, err := f.prepare(cmd.Context(), nil)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package simulate
+package cli
 
 import (
 	"bufio"
@@ -9,14 +9,14 @@ import (
 	"path/filepath"
 )
 
-// pageFile is a file that comes into being as a whole: beside its place first.
-type pageFile struct {
+// PageFile is a file that comes into being as a whole: beside its place first.
+type PageFile struct {
 	path string
 	temp *os.File
 }
 
-// newPageFile begins the file. That it can tells that its place may be written.
-func newPageFile(path string) (*pageFile, error) {
+// NewPageFile begins the file. That it can tells that its place may be written.
+func NewPageFile(path string) (*PageFile, error) {
 	if at, err := filepath.EvalSymlinks(path); err == nil {
 		path = at // a link stays one
 	}
@@ -27,11 +27,11 @@ func newPageFile(path string) (*pageFile, error) {
 	if err != nil {
 		return nil, withoutPath(err)
 	}
-	return &pageFile{path, temp}, nil
+	return &PageFile{path, temp}, nil
 }
 
-// write writes the file and puts it into its place.
-func (p *pageFile) write(text func(io.Writer) error) error {
+// Write writes the file and puts it into its place.
+func (p *PageFile) Write(text func(io.Writer) error) error {
 	out := bufio.NewWriter(p.temp)
 	if err := errors.Join(text(out), out.Flush(), p.temp.Close()); err != nil {
 		return withoutPath(err)
@@ -39,8 +39,8 @@ func (p *pageFile) write(text func(io.Writer) error) error {
 	return withoutPath(os.Rename(p.temp.Name(), p.path))
 }
 
-// discard removes what was begun and not put into its place.
-func (p *pageFile) discard() {
+// Discard removes what was begun and not put into its place.
+func (p *PageFile) Discard() {
 	if p == nil {
 		return
 	}
