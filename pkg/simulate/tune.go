@@ -27,17 +27,17 @@ type Advice struct {
 	Reasons  []string
 }
 
-// Goal is what a search is for: the setting that costs the least of those by which of 100 pods 99 wait for their address at most MaxWait and no ADD
+// Weighing is what a search goes by: it is for the setting that costs the least of those by which of 100 pods 99 wait for their address at most MaxWait and no ADD
 // fails. Idle addresses cost, and so do changes in the cloud.
-type Goal struct {
+type Weighing struct {
 	MaxWait time.Duration
 	Change  time.Duration // for how long an address may be idle for the cost of one change
 }
 
-// Tune searches for the setting that reaches a goal. It begins with the base, tries modes and sizes, then delays for the best of them. play plays
+// Tune searches for the setting that costs the least. It begins with the base, tries modes and sizes, then delays for the best of them. play plays
 // settings and returns their results in the same order.
-func Tune(base agentconf.Config, goal Goal, play func([]Setting) ([]Result, error)) (Advice, error) {
-	s := search{Goal: goal}
+func Tune(base agentconf.Config, by Weighing, play func([]Setting) ([]Result, error)) (Advice, error) {
+	s := search{Weighing: by}
 	if err := s.tryAll(play, sizes(base)); err != nil {
 		return Advice{}, err
 	}
@@ -49,13 +49,13 @@ func Tune(base agentconf.Config, goal Goal, play func([]Setting) ([]Result, erro
 
 // search is the settings tried so far; the first is the base.
 type search struct {
-	Goal
+	Weighing
 	tried []Candidate
 }
 
 // cost is what a setting costs, in address-hours.
-func (g Goal) cost(c Candidate) float64 {
-	return c.Result.Idle.AddressHours + float64(c.Result.Calls.Changes())*g.Change.Hours()
+func (w Weighing) cost(c Candidate) float64 {
+	return c.Result.Idle.AddressHours + float64(c.Result.Calls.Changes())*w.Change.Hours()
 }
 
 func (s *search) tryAll(play func([]Setting) ([]Result, error), list []variant) error {

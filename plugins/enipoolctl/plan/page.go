@@ -21,6 +21,7 @@ type pageView struct {
 	Style     template.CSS
 	Policy    template.HTML
 	Head      string // the verdict
+	Bad       bool   // something does not fit
 	Reasons   []string
 	Instances []pageInstance
 	Sheets    []sheet // of topologies
@@ -55,6 +56,7 @@ func viewOf(plans []planned) pageView {
 	var view pageView
 	view.Style, view.Policy = report.Style()
 	view.Head, view.Reasons = verdictOn(plans)
+	view.Bad = slices.ContainsFunc(plans, planned.isMissed)
 	for i, p := range plans {
 		if i > 0 && plans[i-1].Instance == p.Instance {
 			continue
@@ -96,7 +98,7 @@ func verdictOn(plans []planned) (head string, reasons []string) {
 	}
 	if t := plans[0].Topologies; t != nil {
 		lines := topologyLines(*t)
-		reasons = append(reasons, lines[len(lines)-1])
+		reasons = append(reasons, lines[len(lines)-1]) // whether they fit is the last one
 	}
 	return head, reasons
 }

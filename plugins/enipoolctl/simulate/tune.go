@@ -16,7 +16,7 @@ import (
 // tuneFlags are the flags of tune as they are typed: those of simulate, and the limit.
 type tuneFlags struct {
 	playFlags
-	goal simulate.Goal
+	weighing simulate.Weighing
 }
 
 // TuneCommand returns the command tune of a release.
@@ -48,20 +48,20 @@ The exit code is 1 if no setting keeps within --max-wait; the one that comes nea
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().DurationVar(&f.goal.Change, "change-worth", 4*time.Hour, "how long an address may be idle to save one change in the cloud")
+	cmd.Flags().DurationVar(&f.weighing.Change, "change-worth", 4*time.Hour, "how long an address may be idle to save one change in the cloud")
 	cli.Offer(cmd, "change-worth", "0s", "1h", "4h", "24h")
-	cmd.Flags().DurationVar(&f.goal.MaxWait, "max-wait", time.Second, "how long 99 of 100 pods may wait for their address")
+	cmd.Flags().DurationVar(&f.weighing.MaxWait, "max-wait", time.Second, "how long 99 of 100 pods may wait for their address")
 	cli.Offer(cmd, "max-wait", "0s", "500ms", "1s", "3s")
 	cmd.SetFlagErrorFunc(cli.WrongValue)
 	return cmd
 }
 
 func (f *tuneFlags) run(cmd *cobra.Command) error {
-	if f.goal.MaxWait < 0 || f.goal.MaxWait > mostWait {
-		return fmt.Errorf("--max-wait %s: must be 0s to %s", keys.ShortDuration(f.goal.MaxWait), keys.ShortDuration(mostWait))
+	if f.weighing.MaxWait < 0 || f.weighing.MaxWait > mostWait {
+		return fmt.Errorf("--max-wait %s: must be 0s to %s", keys.ShortDuration(f.weighing.MaxWait), keys.ShortDuration(mostWait))
 	}
-	if most := 10000 * time.Hour; f.goal.Change < 0 || f.goal.Change > most {
-		return fmt.Errorf("--change-worth %s: must be 0s to %s", keys.ShortDuration(f.goal.Change), keys.ShortDuration(most))
+	if most := 10000 * time.Hour; f.weighing.Change < 0 || f.weighing.Change > most {
+		return fmt.Errorf("--change-worth %s: must be 0s to %s", keys.ShortDuration(f.weighing.Change), keys.ShortDuration(most))
 	}
 	page, err := f.beginPage()
 	if err != nil {
@@ -73,7 +73,7 @@ func (f *tuneFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	base := s.settings[0].Config // without --compare it is the file's, or the default
-	advice, err := simulate.Tune(base, f.goal, func(list []simulate.Setting) ([]simulate.Result, error) {
+	advice, err := simulate.Tune(base, f.weighing, func(list []simulate.Setting) ([]simulate.Result, error) {
 		s.settings = list
 		return s.play(cmd.Context(), cmd.ErrOrStderr())
 	})
