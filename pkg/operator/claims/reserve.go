@@ -11,8 +11,8 @@ import (
 
 // reserve says what each node's status keeps for whom.
 func (d *decision) reserve() {
-	for at, c := range d.claims {
-		on := d.where[at]
+	for _, at := range d.busyClaims() {
+		c, on := d.claims[at], d.where[at]
 		if c.Phase == topology.OnItsWay && d.nodes[c.To].Open[at] && !slices.Contains(on, c.To) { // the call is under way
 			d.keep(c.To, order.Reserved{Addr: at, Topology: c.Topology, Namespace: c.Namespace, Pod: c.Pod, UID: c.PodUID})
 		}
@@ -30,8 +30,8 @@ func (d *decision) reserve() {
 			d.keep(node, r)
 		}
 	}
-	for name, n := range d.nodes {
-		if len(n.Reserved) > 0 {
+	for _, name := range d.busyNodes() {
+		if len(d.nodes[name].Reserved) > 0 {
 			d.of(name) // what is not kept any more goes
 		}
 	}
