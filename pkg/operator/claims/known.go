@@ -318,11 +318,10 @@ func (k *Known) IsKept(at netip.Addr) bool {
 	return is || k.unread[at] || !k.complete
 }
 
-// Claimed returns for whom an address is kept that a describe shows on a node for which nobody has ordered it, false if it is for all.
-func (k *Known) Claimed(at netip.Addr) (order.Reserved, bool) {
-	c, is := k.claims[at]
-	if !is {
-		c.Claim, is = k.creating[at]
-	}
-	return order.Reserved{Addr: at}, is || k.unread[at] // nobody's: with a topology it would be its next pod's
+// Claimed tells whether an address is kept that a describe shows on a node for which nobody has ordered it: it is for nobody then. With a topology it would be
+// its next pod's.
+func (k *Known) Claimed(at netip.Addr) bool {
+	_, is := k.claims[at]
+	_, creating := k.creating[at]
+	return is || creating || k.unread[at]
 }
