@@ -99,19 +99,13 @@ func (t *term) turnClaims() time.Duration {
 		s.text = fmt.Sprint(s.ofTopologies)
 	}
 	c.known.SetMoves(t.movesFacts(now.Mono))
-	steps := c.known.Decide(now.Wall, !t.looks.shown.IsZero() && t.looks.shown.Sub(t.lead.Acquired) >= t.o.Lease.Settle)
+	steps, differ := c.known.DecideChanged(now.Wall, !t.looks.shown.IsZero() && t.looks.shown.Sub(t.lead.Acquired) >= t.o.Lease.Settle)
 	if at := steps.Next; !at.IsZero() {
 		c.next = min(c.next, now.Mono+at.Sub(now.Wall))
 	}
-	for _, orders := range []map[string]claims.Orders{c.orders, steps.Nodes} {
-		for name := range orders {
-			if !reflect.DeepEqual(c.orders[name], steps.Nodes[name]) {
-				t.dirty[name] = true
-			}
-		}
-	}
-	for name, o := range steps.Nodes {
-		if len(o.Move) > 0 { // what they wait for may be of the nodes that have the addresses
+	for _, name := range differ {
+		o := steps.Nodes[name]
+		if len(o.Move) > 0 || !reflect.DeepEqual(c.orders[name], o) { // what moves wait for may be of the nodes that have the addresses
 			t.dirty[name] = true
 		}
 	}

@@ -46,8 +46,8 @@ type ordered struct {
 	keeps   bool // there are topologies
 	decided bool // what is kept for them was decided in this term, with these orders
 	orders  claims.Orders
-	claimed func(netip.Addr) (order.Reserved, bool) // for whom an address is kept
-	whose   func(subnet string) string              // the topology that alone has ENIs in a subnet, "" if all may
+	claimed func(netip.Addr) bool      // an address is kept for somebody
+	whose   func(subnet string) string // the topology that alone has ENIs in a subnet, "" if all may
 }
 
 // restored is what there is to know of an object that was put back from a backup.
@@ -160,39 +160,10 @@ func (in input) learn(view order.View) order.Status {
 	return next
 }
 
-// keep returns the status with what is kept for pods of topologies. An address that was kept or has a claim, and that the decision did not know to be here, is
-// nobody's until it is decided again: else any pod could have it. Before the first decision of a term the object says what the leader before has decided, and
-// what shows up that this leader has not ordered may be of any claim.
+// keep returns the status with what is kept for pods of topologies.
 func (in input) keep(view order.View, ordered order.Status) order.Status {
-	was, reserved := order.Reservations(view.Status.Reserved), slices.Clone(in.orders.Reserved)
-	if !in.decided {
-		reserved = slices.Clone(view.Status.Reserved)
-	}
-	decided, known := map[netip.Addr]bool{}, map[netip.Addr]bool{}
-	for _, a := range slices.Concat(order.Addresses(view.Status.Limits, view.Status.Releasing...), in.orders.Seize) {
-		decided[a] = true
-	}
-	for _, r := range reserved {
-		decided[r.Addr] = true
-	}
-	for _, e := range ordered.ENIs {
-		for _, a := range order.Addresses(view.Status.Limits, e.Addresses...) {
-			known[a] = true
-		}
-	}
-	for _, e := range view.Status.ENIs {
-		for _, a := range order.Addresses(view.Status.Limits, e.Addresses...) {
-			_, claimed := in.claimed(a)
-			before, kept := was[a]
-			if claimed {
-				before.Topology = "" // else it would be its next pod's
-			}
-			if (claimed || kept || !in.decided && !known[a]) && !decided[a] {
-				reserved = append(reserved, order.Reserved{Addr: a, Topology: before.Topology})
-			}
-		}
-	}
-	next, _ := in.term.Reserve(view, reserved, in.orders.Seize...)
+	kept := claims.Keep(view, ordered, claims.Basis{Orders: in.orders, Decided: in.decided, Claimed: in.claimed})
+	next, _ := in.term.Reserve(view, kept, in.orders.Seize...)
 	return next
 }
 

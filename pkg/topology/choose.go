@@ -20,6 +20,8 @@ type Cluster struct {
 	Claims Claims
 	Taken  map[netip.Addr]bool      // on ENIs, whoever's, and those of which the cloud said so
 	Blocks []netip.Prefix           // delegated prefixes
+	On     map[netip.Addr][]string  // those on ENIs may be here too, by address with the nodes,
+	Beside map[netip.Addr]int       // and others with how often they are taken: a large cluster keeps both from one question to the next
 	Freed  map[netip.Addr]time.Time // when pods had ended that had the address, as far as anybody remembers
 }
 
@@ -127,7 +129,7 @@ func (k *Cluster) pickAddr(t Topology, from Source, f eni.Family) (best netip.Ad
 				at = bars[i].To
 				continue
 			}
-			if _, claimed := k.Claims.byAddr[at]; claimed || k.Taken[at] {
+			if _, claimed := k.Claims.byAddr[at]; claimed || k.isTaken(at) {
 				continue
 			}
 			freed, used := k.Freed[at]
@@ -140,6 +142,11 @@ func (k *Cluster) pickAddr(t Topology, from Source, f eni.Family) (best netip.Ad
 		}
 	}
 	return best, found
+}
+
+// isTaken tells whether somebody has an address, with a claim or without.
+func (k *Cluster) isTaken(at netip.Addr) bool {
+	return k.Taken[at] || len(k.On[at]) > 0 || k.Beside[at] > 0
 }
 
 // barsOf returns what no address is taken of: delegated prefixes, and for a source without ranges those that other topologies name. It
@@ -162,8 +169,11 @@ func (k *Cluster) noRoom(t Topology, zone string, sources []Source) Wait {
 	var until time.Time
 	for _, c := range k.Claims.byAddr {
 		end, ends := c.EndsAt()
+		if !ends {
+			continue // nearly all
+		}
 		mine := slices.ContainsFunc(sources, func(from Source) bool { return k.isOf(from, c.Addr) })
-		if ends && mine && (until.IsZero() || end.Before(until) || end.Equal(until) && c.Addr.Less(first.Addr)) {
+		if mine && (until.IsZero() || end.Before(until) || end.Equal(until) && c.Addr.Less(first.Addr)) {
 			first, until = c, end
 		}
 	}

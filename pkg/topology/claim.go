@@ -97,6 +97,9 @@ func (l *Claims) Remove(addr netip.Addr) {
 	}
 }
 
+// Named returns the addresses of the claims of a name, in no order. The caller changes nothing in it.
+func (l *Claims) Named(namespace, pod string) []netip.Addr { return l.byPod[podName{namespace, pod}] }
+
 // Of returns the claim that a pod takes up: one of its name and topology that does not end, or that ends after it. Should there be
 // two, since two operators made one each, the one that has the pod counts, else the first.
 func (l *Claims) Of(topology string, p Pod, f eni.Family) (Claim, bool) {

@@ -47,15 +47,40 @@ func (k *Cluster) roomIn(of Topology, from Source, in Subnet, f eni.Family) int 
 	for _, r := range left {
 		sum = min(math.MaxInt32, sum+r.size())
 	}
-	for at := range k.Taken {
-		sum -= countIn(left, at)
+	return max(0, sum-k.takenIn(left, sum))
+}
+
+// takenIn counts the addresses of ranges that somebody has, by going through those of the ranges or through those that somebody has: whichever are fewer.
+func (k *Cluster) takenIn(list []Range, size int) (n int) {
+	if size <= len(k.Taken)+len(k.On)+len(k.Beside)+len(k.Claims.byAddr) {
+		for _, r := range list {
+			for at := r.From; at.IsValid() && at.Compare(r.To) <= 0; at = at.Next() {
+				if _, claimed := k.Claims.byAddr[at]; claimed || k.isTaken(at) {
+					n++
+				}
+			}
+		}
+		return n
 	}
-	for at := range k.Claims.byAddr {
+	for at := range k.Taken {
+		n += countIn(list, at)
+	}
+	for at := range k.On {
 		if !k.Taken[at] {
-			sum -= countIn(left, at)
+			n += countIn(list, at)
 		}
 	}
-	return max(0, sum)
+	for at := range k.Beside {
+		if !k.Taken[at] && len(k.On[at]) == 0 {
+			n += countIn(list, at)
+		}
+	}
+	for at := range k.Claims.byAddr {
+		if !k.isTaken(at) {
+			n += countIn(list, at)
+		}
+	}
+	return n
 }
 
 // countIn returns 1 if one of the ranges has the address, else 0.

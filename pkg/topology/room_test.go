@@ -2,8 +2,10 @@ package topology
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -22,9 +24,28 @@ func TestRoomIsWhatCanBeChosen(t *testing.T) {
 		k.Topologies = append(k.Topologies, Topology{Name: "u", Sources: []Source{{"s-z", ranges(text("other"))}}})
 		k.Blocks = []netip.Prefix{netip.MustParsePrefix(rapid.SampledFrom([]string{"10.0.0.0/28", "10.0.0.32/27", "10.0.0.16/28"}).Draw(t, "block"))}
 		k.Taken = taken(rapid.SampledFrom([]string{"4-6", "20-24 30", "70"}).Draw(t, "taken"))
+		all := k.Taken // it makes no difference where it is written that one is taken, or how often
+		k.Taken, k.On, k.Beside = map[netip.Addr]bool{}, map[netip.Addr][]string{}, map[netip.Addr]int{}
+		for _, at := range slices.SortedFunc(maps.Keys(all), netip.Addr.Compare) {
+			places := rapid.IntRange(1, 7).Draw(t, "places")
+			if places&1 > 0 {
+				k.Taken[at] = true
+			}
+			if places&2 > 0 {
+				k.On[at] = []string{"node"}
+			}
+			if places&4 > 0 {
+				k.Beside[at] = 2
+			}
+		}
 		for i := range k.Subnets {
 			k.Subnets[i].Exclusive = true
 			k.Subnets[i].V4 = netip.PrefixFrom(k.Subnets[i].V4.Addr(), 25)
+		}
+		plain := *k
+		plain.Taken, plain.On, plain.Beside = all, nil, nil
+		if a, b := k.Room(of), plain.Room(of); a != b {
+			t.Fatalf("room for %d, and for %d where all that is taken is in one place", a, b)
 		}
 		want := 0
 		for _, zone := range []string{"y", "z"} {

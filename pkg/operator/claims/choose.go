@@ -1,9 +1,7 @@
 package claims
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -22,14 +20,14 @@ func (d *decision) choose() {
 		return
 	}
 	served := d.servedPods()
-	for _, name := range slices.SortedFunc(maps.Keys(d.pods), func(a, b Name) int { return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) }) {
+	for _, name := range d.busyPods() {
 		p := d.pods[name]
 		n, known := d.nodes[p.Node]
 		if !known || p.Ended || !n.Told {
 			continue
 		}
 		for _, f := range d.families {
-			if served[servedPod{p.UID, f}] {
+			if of := (servedPod{p.UID, f}); served[of] || d.quiet.serves(of) {
 				continue
 			}
 			if !n.Serves {
@@ -46,7 +44,11 @@ func (d *decision) choose() {
 // chooseFrom returns what an address is chosen by: with each one that is chosen in it.
 func (d *decision) chooseFrom() *topology.Cluster {
 	if d.choice == nil {
-		d.choice = d.cluster()
+		if d.quiet == nil {
+			d.choice = d.cluster()
+		} else {
+			d.choice = d.largeCluster()
+		}
 		for at, r := range d.refused {
 			if d.now.Before(r.at.Add(topology.ConflictRetry)) {
 				d.choice.Taken[at] = true
@@ -62,17 +64,19 @@ type servedPod struct {
 	family eni.Family
 }
 
+// servedPods returns those, as far as quiet claims don't serve them.
 func (d *decision) servedPods() map[servedPod]bool {
 	served := map[servedPod]bool{}
-	for _, c := range d.claims {
-		if c.Phase == topology.Bound {
+	for _, at := range d.busyClaims() {
+		if c := d.claims[at]; c.Phase == topology.Bound {
 			served[servedPod{c.PodUID, c.Family()}] = true
 		}
 	}
 	for at, e := range d.elastic {
 		served[servedPod{e.UID, eni.FamilyOf(at)}] = true
 	}
-	for _, p := range d.pods {
+	for _, name := range d.busyPods() {
+		p := d.pods[name]
 		for _, at := range []netip.Addr{p.V4, p.V6} { // it was ready, and its agent has given it, when it was to leave
 			if at.IsValid() && d.isOnElastic(p, at) {
 				served[servedPod{p.UID, eni.FamilyOf(at)}] = true
@@ -182,6 +186,26 @@ func (d *decision) subnetsFor(of topology.Topology, zone string, would topology.
 
 func asTopologyPod(p Pod) topology.Pod {
 	return topology.Pod{Namespace: p.Namespace, Name: p.Name.Name, UID: p.UID, StatefulSet: p.StatefulSet}
+}
+
+// largeCluster returns the same as cluster, and copies little: of a large cluster that takes long.
+func (k *Known) largeCluster() *topology.Cluster {
+	all := &topology.Cluster{Topologies: k.list(), Subnets: k.subnets, Families: k.families, Claims: k.index, Taken: map[netip.Addr]bool{}, On: k.where, Beside: k.beside, Freed: k.freed}
+	for at := range k.elastic {
+		all.Taken[at] = true
+	}
+	for at := range k.unread {
+		all.Taken[at] = true
+	}
+	for at := range k.creating {
+		all.Taken[at] = true
+	}
+	for _, n := range k.nodes {
+		for _, e := range n.ENIs {
+			all.Blocks = append(all.Blocks, e.Blocks...)
+		}
+	}
+	return all
 }
 
 // cluster returns all that Choose goes by.

@@ -8,7 +8,7 @@ func (k *Known) Counts() map[string]topology.Count {
 		return nil
 	}
 	counts := map[string]topology.Count{}
-	cluster := k.cluster()
+	cluster := k.largeCluster()
 	for name, of := range k.topologies {
 		counts[name] = topology.Count{Room: cluster.Room(of)}
 	}

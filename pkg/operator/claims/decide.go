@@ -17,13 +17,14 @@ import (
 // decision is one in the making.
 type decision struct {
 	*Known
+	quiet   *quiet // what is not decided about, nil: all is
 	now     time.Time
 	settled bool // everything was described by this leader
 	steps   Steps
 	orders  map[string]*Orders
 	leaves  map[netip.Addr]bool // nobody is to get it any more where it is
 	room    map[place]int       // what the orders take of ENIs
-	open    map[netip.Addr]bool // of all nodes
+	open    map[netip.Addr]int  // of all nodes
 	yields  map[demand]bool     // pods for which an idle address makes room
 	waits   map[Name]Waiting
 	choice  *topology.Cluster       // see chooseFrom
@@ -40,19 +41,36 @@ type place struct {
 
 // Decide says what follows. settled: a describe of everything has begun and ended since this leader may go by one.
 func (k *Known) Decide(now time.Time, settled bool) Steps {
-	d := &decision{Known: k, now: now, settled: settled, orders: map[string]*Orders{}, leaves: map[netip.Addr]bool{}, room: map[place]int{},
-		open: map[netip.Addr]bool{}, yields: map[demand]bool{}, waits: map[Name]Waiting{}, placed: map[onENI]string{}, targets: map[netip.Addr]bool{}, alike: map[alike]topology.Wait{}}
-	d.steps.Nodes = map[string]Orders{}
+	d := k.newDecision(now, settled)
 	if !k.complete || k.lists == 0 {
 		return d.steps
 	}
 	for _, n := range k.nodes { // few have any
 		for at := range n.Open {
-			d.open[at] = true
+			d.open[at]++
 		}
 	}
-	for _, at := range slices.SortedFunc(maps.Keys(k.claims), netip.Addr.Compare) {
-		d.stepClaim(k.claims[at])
+	d.decide()
+	for name := range d.nodes {
+		d.steps.Nodes[name] = Orders{} // what is known of it was decided by
+	}
+	for name, o := range d.orders {
+		d.steps.Nodes[name] = *o
+	}
+	return d.steps
+}
+
+func (k *Known) newDecision(now time.Time, settled bool) *decision {
+	d := &decision{Known: k, now: now, settled: settled, orders: map[string]*Orders{}, leaves: map[netip.Addr]bool{}, room: map[place]int{},
+		open: map[netip.Addr]int{}, yields: map[demand]bool{}, waits: map[Name]Waiting{}, placed: map[onENI]string{}, targets: map[netip.Addr]bool{}, alike: map[alike]topology.Wait{}}
+	d.steps.Nodes = map[string]Orders{}
+	return d
+}
+
+// decide decides about all that is not quiet.
+func (d *decision) decide() {
+	for _, at := range d.busyClaims() {
+		d.stepClaim(d.claims[at])
 	}
 	d.nameShown()
 	d.stepElastic()
@@ -61,24 +79,24 @@ func (k *Known) Decide(now time.Time, settled bool) Steps {
 	d.stepWarm()
 	d.reserve()
 	d.tellPromised()
-	for name := range d.nodes {
-		d.steps.Nodes[name] = Orders{} // what is known of it was decided by
+	for _, name := range slices.SortedFunc(maps.Keys(d.waits), Name.compare) {
+		d.steps.Waits = append(d.steps.Waits, d.waits[name])
 	}
-	for name, o := range d.orders {
-		d.steps.Nodes[name] = *o
-	}
-	for _, w := range d.waits {
-		d.steps.Waits = append(d.steps.Waits, w)
-	}
-	return d.steps
 }
 
 // of returns a node's orders.
 func (d *decision) of(node string) *Orders {
 	if d.orders[node] == nil {
-		d.orders[node] = &Orders{Assign: map[string][]netip.Addr{}, Take: map[string][]netip.Addr{}, Move: map[string]Move{}}
+		d.orders[node] = newOrders()
+		if d.quiet != nil {
+			d.orders[node].Reserved = d.quiet.keptOn(node)
+		}
 	}
 	return d.orders[node]
+}
+
+func newOrders() *Orders {
+	return &Orders{Assign: map[string][]netip.Addr{}, Take: map[string][]netip.Addr{}, Move: map[string]Move{}}
 }
 
 // wakeAt has it decided again then.
@@ -102,7 +120,7 @@ func (k *Known) podFacts(of Name) (f topology.PodFacts) {
 
 // attachment returns where an address is.
 func (d *decision) attachment(at netip.Addr, target string) (a topology.Attachment) {
-	if d.open[at] || d.left.sought[at] {
+	if d.open[at] > 0 || d.left.sought[at] {
 		return a
 	}
 	switch on := d.where[at]; len(on) {

@@ -14,8 +14,8 @@ import (
 
 // stepElastic decides about the addresses that last as long as their pods.
 func (d *decision) stepElastic() {
-	for name, n := range d.nodes {
-		for _, r := range n.Reserved {
+	for _, name := range d.busyNodes() {
+		for _, r := range d.nodes[name].Reserved {
 			_, claimed := d.claims[r.Addr]
 			_, known := d.elastic[r.Addr]
 			_, creating := d.creating[r.Addr]

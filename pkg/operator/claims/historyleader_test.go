@@ -22,11 +22,12 @@ type leader struct {
 	described         time.Duration // when its last describe of everything began, 0: none has
 	paused, dead      bool
 	known             *claims.Known
-	cut               map[string]bool
-	inbox             []func(*leader)
-	members           []*member
-	orders            map[string]claims.Orders
-	setsAt            time.Duration // when StatefulSets may be listed next
+	claims.Checked
+	cut     map[string]bool
+	inbox   []func(*leader)
+	members []*member
+	orders  map[string]claims.Orders
+	setsAt  time.Duration // when StatefulSets may be listed next
 }
 
 // member is a node as a leader knows it.
@@ -142,7 +143,10 @@ func (l *leader) turn() {
 		}
 		l.reconcile(i)
 	}
-	steps := l.known.Decide(w.wall(), l.described >= l.acquired+lease.Settle)
+	steps, bad := l.Decide(l.known, w.wall(), l.described >= l.acquired+lease.Settle)
+	if bad != "" {
+		w.complain("%s", bad)
+	}
 	l.orders = steps.Nodes
 	l.doSteps(steps)
 	for i := range l.members {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/enipool/enipool/pkg/operator/claims"
 	"github.com/enipool/enipool/pkg/order"
 )
 
@@ -44,38 +45,17 @@ func (l *leader) reconcile(i int) {
 	l.beginCalls(i, v)
 }
 
-// keepFor returns the status with what is kept for pods, as the operator's keep does.
+// keepFor returns the status with what is kept for pods.
 func (l *leader) keepFor(term *order.Term, v order.View, node string, ordered order.Status) order.Status {
 	orders, has := l.orders[node]
-	reserved, decided, known := slices.Clone(orders.Reserved), map[netip.Addr]bool{}, map[netip.Addr]bool{}
-	if !has {
-		reserved = slices.Clone(v.Status.Reserved)
+	kept := claims.Keep(v, ordered, claims.Basis{Orders: orders, Decided: has, Claimed: l.known.Claimed})
+	switch {
+	case l.w.off == nobodys && has:
+		kept = orders.Reserved
+	case l.w.off == nobodys:
+		kept = v.Status.Reserved
 	}
-	for _, a := range slices.Concat(order.Addresses(v.Status.Limits, v.Status.Releasing...), orders.Seize) {
-		decided[a] = true
-	}
-	for _, r := range reserved {
-		decided[r.Addr] = true
-	}
-	for _, e := range ordered.ENIs {
-		for _, a := range order.Addresses(v.Status.Limits, e.Addresses...) {
-			known[a] = true
-		}
-	}
-	was := order.Reservations(v.Status.Reserved)
-	for _, e := range v.Status.ENIs {
-		for _, a := range order.Addresses(v.Status.Limits, e.Addresses...) {
-			_, claimed := l.known.Claimed(a)
-			before, kept := was[a]
-			if claimed {
-				before.Topology = "" // else it would be its next pod's
-			}
-			if (claimed || kept || !has && !known[a]) && !decided[a] && l.w.off != nobodys {
-				reserved = append(reserved, order.Reserved{Addr: a, Topology: before.Topology})
-			}
-		}
-	}
-	next, _ := term.Reserve(v, reserved, orders.Seize...)
+	next, _ := term.Reserve(v, kept, orders.Seize...)
 	return next
 }
 

@@ -32,6 +32,11 @@ type Known struct {
 	where map[netip.Addr][]string // nodes that have an address
 	memory
 	moving moving
+
+	index  topology.Claims    // all that can be read
+	open   map[netip.Addr]int // calls of how many nodes are about an address
+	beside map[netip.Addr]int // what nodes have beside the addresses of their ENIs, or wait for, and how often
+	quiet  quiet
 }
 
 // memory is what a leader remembers. The next one finds it out again, or waits once more.
@@ -73,23 +78,21 @@ func New(families []eni.Family, settle time.Duration) *Known {
 		topologies: map[string]topology.Topology{}, nodes: map[string]Node{}, where: map[netip.Addr][]string{},
 		memory: memory{elastic: map[netip.Addr]kept{}, seen: map[warmth]time.Time{}, freed: map[netip.Addr]time.Time{}, asked: map[netip.Addr]time.Time{}, refused: map[netip.Addr]refusal{},
 			wanted: map[netip.Addr]time.Time{}, read: map[Name]time.Time{}, creating: map[netip.Addr]topology.Claim{}, sets: sets{lacks: map[Name]time.Time{}}},
-		moving: newMoving()}
+		moving: newMoving(), open: map[netip.Addr]int{}, beside: map[netip.Addr]int{}, quiet: newQuiet()}
 }
 
 // Take takes in a change. With an error the object counts as little as it can.
 func (k *Known) Take(e Event) error {
 	switch {
 	case e.Pod != nil:
+		k.markPod(e.Pod.Name)
 		if was, is := k.pods[e.Pod.Name]; !e.Deleted {
 			k.pods[e.Pod.Name] = *e.Pod
 		} else if is && was.UID == e.Pod.UID {
 			delete(k.pods, e.Pod.Name)
 		}
 	case e.Pods != nil:
-		clear(k.pods)
-		for _, p := range *e.Pods {
-			k.pods[p.Name] = p
-		}
+		k.takePods(*e.Pods)
 		k.lists++
 	case e.Topology != nil && e.Deleted:
 		delete(k.topologies, e.Topology.Name)
@@ -102,6 +105,22 @@ func (k *Known) Take(e Event) error {
 	}
 	k.complete = k.complete || e.Complete
 	return nil
+}
+
+// takePods takes in which pods there are.
+func (k *Known) takePods(list []Pod) {
+	before := k.pods
+	k.pods = make(map[Name]Pod, len(list))
+	for _, p := range list {
+		if k.pods[p.Name] = p; before[p.Name] != p {
+			k.markPod(p.Name)
+		}
+	}
+	for of := range before {
+		if _, is := k.pods[of]; !is {
+			k.markPod(of)
+		}
+	}
 }
 
 // RangesIn returns the ranges of Sticky and Fixed topologies in a subnet that other pods have addresses of too: in the cloud they are to be
@@ -135,7 +154,7 @@ func (k *Known) takeClaim(c *crd.AddressClaim, deleted bool) error {
 		k.ended[c.UID] = true
 		delete(k.unread, at)
 		if is && was.object.UID == c.UID {
-			delete(k.claims, at)
+			k.dropClaim(at)
 			delete(k.asked, at)
 			k.moving.forget(at)
 		}
@@ -146,12 +165,22 @@ func (k *Known) takeClaim(c *crd.AddressClaim, deleted bool) error {
 	claim, err := c.Read()
 	if err != nil {
 		k.unread[at] = true
-		delete(k.claims, at)
+		k.dropClaim(at)
 		return err
 	}
 	delete(k.unread, at)
+	k.dropClaim(at) // it may be of another name
 	k.claims[at] = held{claim, c}
+	k.index.Put(claim)
+	k.markClaim(at)
 	return nil
+}
+
+// dropClaim forgets a claim.
+func (k *Known) dropClaim(at netip.Addr) {
+	k.markClaim(at)
+	k.index.Remove(at)
+	delete(k.claims, at)
 }
 
 // isNewer compares resourceVersions, which are ordered.
@@ -184,6 +213,7 @@ func (k *Known) SetNode(n Node) bool {
 	}
 	k.DropNode(n.Name)
 	k.nodes[n.Name] = n
+	k.markNode(n, 1)
 	for _, e := range n.ENIs {
 		for _, a := range e.Addresses {
 			k.where[a] = append(k.where[a], n.Name)
@@ -195,7 +225,10 @@ func (k *Known) SetNode(n Node) bool {
 // SetOpen replaces what calls of a node are about that have not ended.
 func (k *Known) SetOpen(name string, open map[netip.Addr]bool) bool {
 	n, is := k.nodes[name]
-	if n.Open = open; is {
+	if is {
+		k.markOpen(n.Open, -1)
+		k.markOpen(open, 1)
+		n.Open = open
 		k.nodes[name] = n
 	}
 	return is
@@ -203,6 +236,9 @@ func (k *Known) SetOpen(name string, open map[netip.Addr]bool) bool {
 
 // DropNode forgets a node.
 func (k *Known) DropNode(name string) {
+	if n, is := k.nodes[name]; is {
+		k.markNode(n, -1)
+	}
 	for _, e := range k.nodes[name].ENIs {
 		for _, a := range e.Addresses {
 			if k.where[a] = slices.DeleteFunc(k.where[a], func(of string) bool { return of == name }); len(k.where[a]) == 0 {
@@ -222,6 +258,7 @@ type refusal struct {
 // NoteRefused takes in that the cloud does not give an address to a node, and why: "" if an ENI has it that nobody here manages.
 func (k *Known) NoteRefused(at netip.Addr, now time.Time, why string) {
 	k.refused[at] = refusal{now, why}
+	k.markClaim(at)
 }
 
 // NoteCreating takes in that the object of a claim is being made, or that this has ended.
@@ -254,6 +291,11 @@ func (k *Known) TakeSets(list []Name, began time.Time) {
 			k.sets.lacks[of] = began
 		}
 	}
+	for at, is := range k.quiet.claims {
+		if is.free {
+			k.markClaim(at)
+		}
+	}
 }
 
 // setFacts says whether a claim's StatefulSet is there. Only a list from after the end of its pod tells that it is not: who makes one again, and has it replace
@@ -276,11 +318,10 @@ func (k *Known) IsKept(at netip.Addr) bool {
 	return is || k.unread[at] || !k.complete
 }
 
-// Claimed returns for whom an address is kept that a describe shows on a node for which nobody has ordered it, false if it is for all.
-func (k *Known) Claimed(at netip.Addr) (order.Reserved, bool) {
-	c, is := k.claims[at]
-	if !is {
-		c.Claim, is = k.creating[at]
-	}
-	return order.Reserved{Addr: at}, is || k.unread[at] // nobody's: with a topology it would be its next pod's
+// Claimed tells whether an address is kept that a describe shows on a node for which nobody has ordered it: it is for nobody then. With a topology it would be
+// its next pod's.
+func (k *Known) Claimed(at netip.Addr) bool {
+	_, is := k.claims[at]
+	_, creating := k.creating[at]
+	return is || creating || k.unread[at]
 }

@@ -28,6 +28,7 @@ func (k *Known) NoteSought(at netip.Addr, under bool) {
 	if k.left.sought == nil {
 		k.left.sought = map[netip.Addr]bool{}
 	}
+	k.markClaim(at)
 	if k.left.sought[at] = under; !under {
 		delete(k.left.sought, at)
 	}
@@ -38,6 +39,7 @@ func (k *Known) NoteLeft(at netip.Addr, on Left) {
 	if k.left.at == nil {
 		k.left.at = map[netip.Addr]Left{}
 	}
+	k.markClaim(at)
 	if k.left.at[at] = on; on == (Left{}) {
 		delete(k.left.at, at)
 		delete(k.refused, at)

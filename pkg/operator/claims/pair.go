@@ -25,8 +25,8 @@ func (d *decision) partnerENI(node Node, pod Name, family eni.Family) string {
 	if id := d.placed[onENI{node.Name, pod}]; id != "" {
 		return id
 	}
-	for at, c := range d.claims {
-		if c.Namespace == pod.Namespace && c.Pod == pod.Name && c.Family() != family && c.Phase != topology.Releasing {
+	for _, at := range d.claimsOf(pod) {
+		if c := d.claims[at]; c.Family() != family && c.Phase != topology.Releasing {
 			if id := eniOf(node, at); id != "" {
 				return id
 			}

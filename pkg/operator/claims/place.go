@@ -2,6 +2,7 @@ package claims
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -49,11 +50,11 @@ func yielding(n Node, none topology.Wait) topology.Wait {
 // promise takes places for the addresses of claims that are to come to a node and are not ordered yet: the objects are being made and written first, and
 // without that the pool would have the place by then.
 func (d *decision) promise() {
-	for at, c := range d.claims {
-		d.promiseFor(at, c.Claim)
+	for _, at := range d.busyClaims() {
+		d.promiseFor(at, d.claims[at].Claim)
 	}
-	for at, c := range d.creating {
-		d.promiseFor(at, c)
+	for _, at := range slices.SortedFunc(maps.Keys(d.creating), netip.Addr.Compare) {
+		d.promiseFor(at, d.creating[at])
 	}
 }
 
@@ -67,6 +68,9 @@ func (d *decision) promiseFor(at netip.Addr, c topology.Claim) {
 
 // tellPromised says which places are taken on which ENI: one of each family shares one.
 func (d *decision) tellPromised() {
+	if len(d.room) == 0 {
+		return // nearly always
+	}
 	for _, n := range d.nodes {
 		for _, e := range n.ENIs {
 			most := 0

@@ -11,8 +11,8 @@ import (
 
 // reserve says what each node's status keeps for whom.
 func (d *decision) reserve() {
-	for at, c := range d.claims {
-		on := d.where[at]
+	for _, at := range d.busyClaims() {
+		c, on := d.claims[at], d.where[at]
 		if c.Phase == topology.OnItsWay && d.nodes[c.To].Open[at] && !slices.Contains(on, c.To) { // the call is under way
 			d.keep(c.To, order.Reserved{Addr: at, Topology: c.Topology, Namespace: c.Namespace, Pod: c.Pod, UID: c.PodUID})
 		}
@@ -30,8 +30,8 @@ func (d *decision) reserve() {
 			d.keep(node, r)
 		}
 	}
-	for name, n := range d.nodes {
-		if len(n.Reserved) > 0 {
+	for _, name := range d.busyNodes() {
+		if len(d.nodes[name].Reserved) > 0 {
 			d.of(name) // what is not kept any more goes
 		}
 	}
@@ -56,4 +56,46 @@ func (d *decision) reserve() {
 func (d *decision) keep(node string, r order.Reserved) {
 	o := d.of(node)
 	o.Reserved = append(o.Reserved, r)
+}
+
+// Basis is what a node's status keeps addresses by.
+type Basis struct {
+	Orders
+	Decided bool // it was decided about the node in this term
+	Claimed func(netip.Addr) bool
+}
+
+// Keep returns what a node's status keeps for pods of topologies; ordered is the status without what a describe has just shown. An address that was kept or
+// has a claim, and that the decision did not know to be here, is nobody's until it is decided again: else any pod could have it. Before the first
+// decision of a term the object says what the leader before has decided, and what shows up that this leader has not ordered may be of any claim.
+func Keep(view order.View, ordered order.Status, by Basis) []order.Reserved {
+	limits, was, reserved := view.Status.Limits, order.Reservations(view.Status.Reserved), slices.Clone(by.Reserved)
+	if !by.Decided {
+		reserved = slices.Clone(view.Status.Reserved)
+	}
+	decided, known := map[netip.Addr]bool{}, map[netip.Addr]bool{}
+	for _, a := range slices.Concat(order.Addresses(limits, view.Status.Releasing...), by.Seize) {
+		decided[a] = true
+	}
+	for _, r := range reserved {
+		decided[r.Addr] = true
+	}
+	for _, e := range ordered.ENIs {
+		for _, a := range order.Addresses(limits, e.Addresses...) {
+			known[a] = true
+		}
+	}
+	for _, e := range view.Status.ENIs {
+		for _, a := range order.Addresses(limits, e.Addresses...) {
+			claimed := by.Claimed(a)
+			before, kept := was[a]
+			if claimed {
+				before.Topology = "" // else it would be its next pod's
+			}
+			if (claimed || kept || !by.Decided && !known[a]) && !decided[a] {
+				reserved = append(reserved, order.Reserved{Addr: a, Topology: before.Topology})
+			}
+		}
+	}
+	return reserved
 }

@@ -31,7 +31,7 @@ func (e kept) isReady() bool { return e.Pod == "" && e.UID == "" }
 
 // nameShown takes in which addresses of Elastic topologies pods show. Whoever else was to have one of those gets another.
 func (d *decision) nameShown() {
-	for _, p := range d.pods {
+	for _, p := range d.shownElastic() {
 		for _, at := range []netip.Addr{p.V4, p.V6} {
 			e, is := d.elastic[at]
 			if !is || p.Ended || e.node != p.Node || e.Topology != p.Topology || e.UID == p.UID || d.shows(Name{e.Namespace, e.Pod}, e.UID, at) {
@@ -46,6 +46,21 @@ func (d *decision) nameShown() {
 			d.elastic[at] = kept{e.node, reservedFor(at, p)}
 		}
 	}
+}
+
+// shownElastic returns the pods that show addresses of Elastic topologies.
+func (d *decision) shownElastic() (list []Pod) {
+	if len(d.elastic) == 0 {
+		return nil
+	}
+	for _, p := range d.pods {
+		_, v4 := d.elastic[p.V4]
+		if _, v6 := d.elastic[p.V6]; v4 || v6 {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b Pod) int { return a.Name.compare(b.Name) })
+	return list
 }
 
 // shows tells whether the pod of a name and uid shows an address.
@@ -149,11 +164,7 @@ func (d *decision) makeReady(of topology.Topology, n Node, f eni.Family) bool {
 
 // noteSeen keeps which nodes have pods of topologies that keep addresses ready, or had some and still have such addresses.
 func (d *decision) noteSeen() {
-	for _, p := range d.pods {
-		if of := d.topologies[p.Topology]; of.Warm > 0 && p.Node != "" && !p.Ended {
-			d.seen[warmth{p.Node, p.Topology}] = d.now
-		}
-	}
+	d.noteWarm()
 	ready := map[warmth]bool{}
 	for _, e := range d.elastic {
 		on := warmth{e.node, e.Topology}
@@ -167,6 +178,24 @@ func (d *decision) noteSeen() {
 			continue
 		}
 		d.wakeAt(since.Add(readyFor))
+	}
+}
+
+// noteWarm keeps which nodes have pods now of topologies that keep addresses ready.
+func (d *decision) noteWarm() {
+	warm := map[string]bool{}
+	for name, of := range d.topologies {
+		if of.Warm > 0 {
+			warm[name] = true
+		}
+	}
+	if len(warm) == 0 {
+		return // mostly
+	}
+	for _, p := range d.pods {
+		if warm[p.Topology] && p.Node != "" && !p.Ended {
+			d.seen[warmth{p.Node, p.Topology}] = d.now
+		}
 	}
 }
 

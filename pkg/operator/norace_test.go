@@ -1,0 +1,6 @@
+//go:build !race
+
+package operator_test
+
+// raceDetector tells whether it watches.
+const raceDetector = false
