@@ -26,7 +26,7 @@ func TestAPageMayHaveItsOwnPartsAlone(t *testing.T) {
 
 // What failed is tried again, and what was made lasts a second.
 func TestAPageIsMadeOnceASecond(t *testing.T) {
-	var kept Kept
+	kept := Kept{For: time.Second}
 	noon, made := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), 0
 	render := func(fail error) func(io.Writer) error {
 		return func(w io.Writer) error {

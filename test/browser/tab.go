@@ -20,9 +20,9 @@ type Tab struct {
 	of      *Chromium
 	session string
 
-	mu         sync.Mutex
+	mu     sync.Mutex
 	errors []string
-	loaded     chan struct{}
+	loaded chan struct{}
 }
 
 // Open opens a page and waits until it is loaded. The browser opens one at a time.

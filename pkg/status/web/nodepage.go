@@ -149,7 +149,7 @@ func stepLineOf(s doneStep) stepLine {
 // servePage shows the node to browsers on it: the page names pods, and whoever can scrape metrics from elsewhere is not
 // told those. Others get the list of pages.
 func (m *Metrics) servePage(pool ReadPool) http.HandlerFunc {
-	var kept page.Kept
+	kept := page.Kept{For: time.Second}
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept")
 		if !page.IsWanted(r) || !page.IsLocal(r) {
