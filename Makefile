@@ -43,7 +43,7 @@ tools: ## build the reference plugins and cnitool from their Go modules
 previous: ## build the previous release from this repository's history into .build/previous, for the tests of upgrades
 	@scripts/previous.sh $(BUILD)/previous || [ $$? = 3 ]
 
-demo: build tools ## two nodes, agents, a burst of pods on a simulated VPC; KEEP=1 leaves it up
+demo: build tools ## two nodes, agents, a burst of pods on a simulated VPC; KEEP=1 leaves it up, with a page of each node for a browser
 	@scripts/deps.sh demo
 	@$(BUILD)/enipoolctl demo --from $(BUILD)/cni --from $(BUILD) $(if $(KEEP),--keep)
 

@@ -72,69 +72,70 @@ type budgetRow struct{ Action, Tokens, Rate, Usual, Others, Waiting, Closed stri
 type recentLine struct{ When, ISO, Node, What, Error string }
 
 // clusterPageOf returns what the page shows at now.
-func clusterPageOf(f facts, now time.Time) clusterPage {
-	p := clusterPage{Release: f.release, Made: now.UTC().Format(time.RFC3339), Report: f.report, Nodes: len(f.nodes), Parts: page.Live()}
-	nodes := worstFirst(f.nodes)
-	p.Banner = bannerOf(f, nodes, now)
-	if f.err != nil {
-		return p
+func clusterPageOf(known facts, now time.Time) clusterPage {
+	view := clusterPage{Release: known.release, Made: now.UTC().Format(time.RFC3339), Report: known.report, Nodes: len(known.nodes), Parts: page.Live()}
+	nodes := worstFirst(known.nodes)
+	view.Banner = bannerOf(known, nodes, now)
+	if known.err != nil {
+		return view
 	}
 	counts := map[string]int{}
 	for _, g := range nodes {
 		counts[g.letter]++
 	}
 	for _, g := range grades {
-		p.Key = append(p.Key, keyEntry{g.class, g.letter, g.name, g.means, counts[g.letter]})
+		view.Key = append(view.Key, keyEntry{g.class, g.letter, g.name, g.means, counts[g.letter]})
 	}
-	p.Cells, p.Share = heatOf(nodes)
+	view.Cells, view.Share = heatOf(nodes)
 	for _, g := range nodes {
-		if len(p.Worst) == mostWorst || g.grade == well || g.grade == self {
+		if len(view.Worst) == mostWorst || g.grade == well || g.grade == self {
 			break // what follows is no worse
 		}
-		p.Worst = append(p.Worst, worstRowOf(g, now))
+		view.Worst = append(view.Worst, worstRowOf(g, now))
 	}
-	p.Subnets = slices.Clone(f.report.Subnets)
-	slices.SortStableFunc(p.Subnets, func(a, b operator.Room) int { return a.Room - b.Room })
-	if more := len(p.Subnets) - mostSubnets; more > 0 {
-		p.Subnets, p.MoreSubnets = p.Subnets[:mostSubnets], more
+	view.Subnets = slices.Clone(known.report.Subnets)
+	slices.SortStableFunc(view.Subnets, func(a, b operator.Room) int { return a.Room - b.Room })
+	if more := len(view.Subnets) - mostSubnets; more > 0 {
+		view.Subnets, view.MoreSubnets = view.Subnets[:mostSubnets], more
 	}
-	for _, b := range f.report.Budget {
+	for _, b := range known.report.Budget {
 		row := budgetRow{b.Action, fmt.Sprintf("%.1f", b.Tokens), fmt.Sprintf("%.2f", b.PerSecond), fmt.Sprintf("%.2f", b.Usual), fmt.Sprintf("%.2f", b.Others), fmt.Sprint(b.Waiting), ""}
 		if b.Closed > 0 {
 			row.Closed = fmt.Sprintf("nothing is sent for %.0f s", b.Closed)
 		}
-		p.Budget = append(p.Budget, row)
+		view.Budget = append(view.Budget, row)
 	}
-	for _, e := range f.report.Recent {
-		p.Recent = append(p.Recent, recentLineOf(e))
+	for _, e := range known.report.Recent {
+		view.Recent = append(view.Recent, recentLineOf(e))
 	}
-	return p
+	return view
 }
 
 // bannerOf says what a person is to know first.
-func bannerOf(f facts, nodes []graded, now time.Time) banner {
-	r := f.report
+func bannerOf(known facts, nodes []graded, now time.Time) banner {
+	report := known.report
 	switch {
-	case errors.Is(f.err, operator.ErrNotLeading):
+	case errors.Is(known.err, operator.ErrNotLeading):
 		return banner{"warn", "Waiting", "This operator does not lead, and knows nothing of the cluster.", "the Lease enipool-operator names the one that does: open its page"}
-	case f.err != nil:
-		return banner{"bad", "No answer", "The operator does not answer: " + f.err.Error(), "this page asks again"}
-	case r.Failing != "":
-		return banner{"bad", "The cloud can't be described", r.Failing, "it is tried again by itself; /check tells what the operator may do in the cloud"}
-	case r.OtherCluster != "":
-		return banner{"bad", "Another cluster's ENIs", "Most of the nodes' ENIs are tagged with the cluster " + r.OtherCluster + ".", "see cloud.cluster in operator.yaml"}
+	case known.err != nil:
+		return banner{"bad", "No answer", "The operator does not answer: " + known.err.Error(), "this page asks again"}
+	// What keeps all nodes from being served counts before what one lacks.
+	case report.Failing != "":
+		return banner{"bad", "The cloud can't be described", report.Failing, "it is tried again by itself; /check tells what the operator may do in the cloud"}
+	case report.OtherCluster != "":
+		return banner{"bad", "Another cluster's ENIs", "Most of the nodes' ENIs are tagged with the cluster " + report.OtherCluster + ".", "see cloud.cluster in operator.yaml"}
 	case len(nodes) > 0 && nodes[0].rank < slices.Index(grades, changing):
 		first := nodes[0]
-		b := banner{Tone: "warn", Title: "Nodes are short", Cause: fmt.Sprintf("%d pods wait for an address, %d slots are missing. The worst is %s", r.Waiting, r.Short, first.describe())}
-		if r.Waiting > 0 {
+		b := banner{Tone: "warn", Title: "Nodes are short", Cause: fmt.Sprintf("%d pods wait for an address, %d slots are missing. The worst is %s", report.Waiting, report.Short, first.describe())}
+		if report.Waiting > 0 {
 			b.Tone, b.Title = "bad", "Pods wait"
 		}
 		b.Next = nextOf(first, now)
 		return b
-	case r.Observe:
+	case report.Observe:
 		return banner{"warn", "Observing", "The operator calls nothing: operator.yaml says observe.", ""}
 	}
-	return banner{"good", "Ready", fmt.Sprintf("All %d nodes of this operator have what they ask for.", r.Nodes["Operator"]), ""}
+	return banner{"good", "Ready", fmt.Sprintf("All %d nodes of this operator have what they ask for.", report.Nodes["Operator"]), ""}
 }
 
 // nextOf says when a node is served next, as far as that is known.
@@ -158,24 +159,24 @@ func worstRowOf(g graded, now time.Time) worstRow {
 	return row
 }
 
-func recentLineOf(e operator.Ended) recentLine {
-	what := []string{e.What}
-	switch n := max(e.Addresses, -e.Addresses); {
+func recentLineOf(call operator.Ended) recentLine {
+	what := []string{call.What}
+	switch n := max(call.Addresses, -call.Addresses); {
 	case n == 1:
 		what = append(what, "1 address")
 	case n > 1:
 		what = append(what, fmt.Sprintf("%d addresses", n))
 	}
-	if e.Object != "" {
-		what = append(what, e.Object)
+	if call.Object != "" {
+		what = append(what, call.Object)
 	}
-	if e.From != "" {
-		what = append(what, "from "+e.From)
+	if call.From != "" {
+		what = append(what, "from "+call.From)
 	}
-	if e.Subnet != "" {
-		what = append(what, "in "+e.Subnet)
+	if call.Subnet != "" {
+		what = append(what, "in "+call.Subnet)
 	}
-	return recentLine{e.At.UTC().Format("15:04:05"), e.At.UTC().Format(time.RFC3339), e.Node, strings.Join(what, " "), e.Error}
+	return recentLine{call.At.UTC().Format("15:04:05"), call.At.UTC().Format(time.RFC3339), call.Node, strings.Join(what, " "), call.Error}
 }
 
 // servePage shows the cluster to browsers, and others the list of pages.

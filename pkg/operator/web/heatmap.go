@@ -34,19 +34,19 @@ var (
 )
 
 // gradeOf tells how well a node is served.
-func gradeOf(w *operator.Why) grade {
+func gradeOf(node *operator.Why) grade {
 	switch {
-	case w.Mode == "" || w.Mode == string(crd.Self) && w.Wrong == "":
+	case node.Mode == "" || node.Mode == string(crd.Self) && node.Wrong == "":
 		return self
-	case w.Wrong != "":
+	case node.Wrong != "":
 		return wrong
-	case w.Waiting > 0:
+	case node.Waiting > 0:
 		return waits
-	case w.Have == 0 && w.Want > 0:
+	case node.Have == 0 && node.Want > 0:
 		return empty
-	case w.Have < w.Want:
+	case node.Have < node.Want:
 		return short
-	case w.Mode != string(crd.Operator):
+	case node.Mode != string(crd.Operator):
 		return changing
 	}
 	return well
@@ -122,7 +122,7 @@ func heatOf(nodes []graded) (cells []heatCell, share int) {
 	rest := nodes[alone:]
 	share = (len(rest) + mostShared - 1) / mostShared
 	for len(rest) > 0 {
-		n := 1
+		n := 1 // a last cell may stand for fewer
 		for n < min(share, len(rest)) && rest[n].grade == rest[0].grade {
 			n++
 		}

@@ -36,6 +36,7 @@ func (m *Metrics) Handler(o Source, profile bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", m.servePage(o))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: scrapes}))
+	// One that waits for the lease is as ready as the one that leads.
 	healthy := func(w http.ResponseWriter, _ *http.Request) {
 		if err := o.Healthy(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
