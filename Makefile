@@ -21,7 +21,7 @@ CALLS ?= 60000
 LONGEST := ./test/e2e ./test/explore ./test/fleet ./pkg/agent ./pkg/operator ./pkg/cloud/aws ./pkg/cloud/bce ./pkg/simulate ./test ./test/cri
 # Packages whose tests read files and run programs, or go through states one after the other: nothing of theirs could race.
 # make test runs them.
-ALONE := github.com/enipool/enipool/(test|test/explore|test/manifests|test/kube|test/cri|test/operated|scripts/image)
+ALONE := github.com/enipool/enipool/(test|test/explore|test/manifests|test/browser|test/kube|test/cri|test/operated|scripts/image)
 # What only root's tests need: nodes with a real containerd, the node's own programs.
 ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
@@ -43,12 +43,12 @@ tools: ## build the reference plugins and cnitool from their Go modules
 previous: ## build the previous release from this repository's history into .build/previous, for the tests of upgrades
 	@scripts/previous.sh $(BUILD)/previous || [ $$? = 3 ]
 
-demo: build tools ## two nodes, agents, a burst of pods on a simulated VPC; KEEP=1 leaves it up
+demo: build tools ## two nodes, agents, a burst of pods on a simulated VPC; KEEP=1 leaves it up, with a page of each node for a browser
 	@scripts/deps.sh demo
 	@$(BUILD)/enipoolctl demo --from $(BUILD)/cni --from $(BUILD) $(if $(KEEP),--keep)
 
 test: build tools previous ## all tests
-	@scripts/deps.sh test $(ROOT)
+	@scripts/deps.sh test browser $(ROOT)
 	@go list $(LONGEST) ./... | scripts/test.sh -timeout 30m
 
 # -short: where an operated agent is killed at each effect, some of them will do to find a race.

@@ -3,8 +3,9 @@
 set -euo pipefail
 
 declare -A package=([ip]=iproute2 [ping]=iputils-ping [nft]=nftables [iptables]=iptables [strace]=strace [tc]=iproute2 [gcc]=gcc [mount]=mount
-	[containerd]=containerd [ctr]=containerd [findmnt]=util-linux [sysctl]=procps [systemd-tmpfiles]=systemd [runc]=runc [busybox]=busybox-static)
-declare -A needs=([demo]="ip tc nft" [test]="ip tc ping nft iptables strace mount" [race]="gcc"
+	[containerd]=containerd [ctr]=containerd [findmnt]=util-linux [sysctl]=procps [systemd-tmpfiles]=systemd [runc]=runc [busybox]=busybox-static
+	[chromium]=chromium)
+declare -A needs=([demo]="ip tc nft" [test]="ip tc ping nft iptables strace mount" [race]="gcc" [browser]="chromium"
 	[root]="containerd ctr runc busybox findmnt sysctl systemd-tmpfiles")
 
 export PATH=$PATH:/usr/sbin:/sbin

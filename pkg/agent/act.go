@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/pool"
+	"github.com/enipool/enipool/pkg/status"
 )
 
 // doStep does a step, or begins it. A step that may not begin now is planned again
@@ -22,7 +24,7 @@ func (a *Agent) doStep(ctx context.Context, s pool.Step, now time.Duration) (err
 			return nil // finishReleases goes on with it
 		}
 		if err := a.keepENI(s.ENI); err != nil {
-			a.Events.Step(s.Do.String(), "failed")
+			a.Events.Step(toldStep(s, err))
 			return fmt.Errorf("%s: %w", s.Do, err)
 		}
 	}
@@ -44,7 +46,7 @@ func (a *Agent) doStep(ctx context.Context, s pool.Step, now time.Duration) (err
 		}
 	}
 	if err != nil {
-		a.Events.Step(s.Do.String(), "failed")
+		a.Events.Step(toldStep(s, err))
 		return fmt.Errorf("%s: %w", s.Do, err)
 	}
 	if !done {
@@ -52,11 +54,20 @@ func (a *Agent) doStep(ctx context.Context, s pool.Step, now time.Duration) (err
 		return nil
 	}
 	a.steps++
-	a.Events.Step(s.Do.String(), "ok")
+	a.Events.Step(toldStep(s, nil))
 	if a.isNews(s) {
 		a.Log.Info(s.Do.String(), a.about(s)...)
 	}
 	return nil
+}
+
+// toldStep is a step as people and metrics are told of it. err is why it could not be begun.
+func toldStep(s pool.Step, err error) status.Step {
+	told := status.Step{Action: s.Do.String(), Object: cmp.Or(s.ENI, s.Subnet), Count: cmp.Or(len(s.Addrs), s.Count), Reason: s.Reason}
+	if err != nil {
+		told.Failed = err.Error()
+	}
+	return told
 }
 
 // about is what the log says of a step.

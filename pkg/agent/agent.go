@@ -56,7 +56,7 @@ type StaleAllocations interface {
 // Events is told what happens, for metrics.
 type Events interface {
 	Call(op, outcome string, took time.Duration)
-	Step(action, outcome string)
+	Step(status.Step)
 	Repaired(what string, n int)
 	Compared(cause string)
 	Error(kind string)

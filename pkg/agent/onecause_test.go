@@ -43,7 +43,7 @@ func tellAll(t *rapid.T, a *Agent, now time.Duration) (h heardOf) {
 	a.mem.Health.Lacking = now / 2
 	a.report(now)
 	w := httptest.NewRecorder()
-	m.Handler(false).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	m.Handler(nil, false).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	h.metrics = w.Body.String()
 	return h
 }

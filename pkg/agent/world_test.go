@@ -255,7 +255,7 @@ func (n *testNode) wake() {
 type noEvents struct{}
 
 func (noEvents) Call(string, string, time.Duration) {}
-func (noEvents) Step(string, string)                {}
+func (noEvents) Step(status.Step)                   {}
 func (noEvents) Repaired(string, int)               {}
 func (noEvents) Compared(string)                    {}
 func (noEvents) Error(string)                       {}

@@ -28,7 +28,7 @@ maxPods: 110
 resync: 10s
 settle: 1s
 leakAge: 15s
-listen: ""
+listen: 127.0.0.1:9809
 logFormat: json
 cloud:
   endpoint: unix://%s

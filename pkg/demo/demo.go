@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,10 @@ import (
 type Options struct {
 	From []string // folders with enipool and enipool-agent
 	Keep bool     // leave it up until ctx ends
-	Out  *os.File
+
+	// Pages listen outside of the sandbox, one for each node, to show the agents' pages there while it is kept up. None may be.
+	Pages []net.Listener
+	Out   *os.File
 }
 
 // demo is one run.
@@ -39,6 +43,7 @@ type demo struct {
 	cloud   *cloudAPI
 	runtime *runtime
 	pods    []*pod
+	pages   []net.Listener
 }
 
 // Run is the whole demonstration. It removes all it made and ends the processes it
@@ -51,7 +56,7 @@ func Run(ctx context.Context, o Options) error {
 	run, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	d := &demo{screen: &screen{out: o.Out}, keep: o.Keep, program: programs[1], fail: fail,
-		ended: make(chan ending), nodes: newNodes()}
+		ended: make(chan ending), nodes: newNodes(), pages: o.Pages}
 	if d.runtime, err = newRuntime(o.From, d.nodes); err != nil {
 		return err
 	}

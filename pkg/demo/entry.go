@@ -43,7 +43,7 @@ func (e entry) fieldText(key string) string {
 }
 
 // quiet are messages of no interest as long as all goes well.
-var quiet = []string{"started", "stopped", "kernel updated"}
+var quiet = []string{"started", "stopped", "kernel updated", "serving metrics and health"}
 
 // isWorthShowing tells whether people want to see the entry.
 func (e entry) isWorthShowing() bool { return e.level != "INFO" || !slices.Contains(quiet, e.msg) }

@@ -28,7 +28,13 @@ func (d *demo) keepUp(ctx context.Context) error {
 		return err
 	}
 	cnitool := filepath.Join(filepath.Dir(filepath.Dir(self)), "scripts", "cnitool.sh")
-	d.title("Kept up, the agents too. From another terminal:")
+	for i, l := range d.pages {
+		if i == 0 {
+			d.title("Kept up, the agents too. In a browser:")
+		}
+		d.say("  http://%s/    %s", l.Addr(), d.nodes[i].name)
+	}
+	d.title("From another terminal:")
 	d.say("  %s %s pool show --cache %s", in, self, n.cache.Path)
 	d.say("  %s %s pool check --cache %s", in, self, n.cache.Path)
 	d.say("  %s tail -f %s", enter, n.logPath())
@@ -36,6 +42,7 @@ func (d *demo) keepUp(ctx context.Context) error {
 	d.say("  %s ping -c 3 %s", into(p.ns), internet)
 	d.say("  %s %s add %s my-pod     # then: check, status, del", in, cnitool, n.cache.Path)
 	d.say("Ctrl-C ends it and removes everything.\n")
+	defer d.showPages(ctx)()
 	return d.restartEnded(ctx)
 }
 

@@ -138,6 +138,7 @@ func (p planned) takes() int {
 // endJob takes in how a call has ended.
 func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwork) {
 	now := t.now()
+	t.noteCall(endedCall(network.Name, j, out, network.Status.Limits.Read(), now.Wall))
 	delete(node.jobs, j.ENI)
 	delete(t.running, j)
 	t.noteLimits()

@@ -119,13 +119,16 @@ func (c *claimStore) goesRound(nodes ...string) int {
 }
 
 func TestAMoveIsOneCall(t *testing.T) {
-	playMoves(t, setup{}, func(_ context.Context, w *world, c *claimStore, p *post) {
+	playMoves(t, setup{}, func(ctx context.Context, w *world, c *claimStore, p *post) {
 		unassigned := c.goesRound("node-000", "node-001", "node-002")
 		if unassigned != 0 || p.count() < 5 {
 			t.Errorf("%d calls unassign, and %d move", unassigned, p.count())
 		}
 		if is := c.claim("db-0").Status; is.Moves != 5 || is.ToInterface != "" {
 			t.Errorf("%+v", is)
+		}
+		if last := recent(ctx, t, w)[0]; last.What != "move" || last.From == "" || last.Addresses != 1 {
+			t.Errorf("the last call is told as %+v", last)
 		}
 		// An agent that says nothing has its time, and a node that is not reached has none.
 		a := w.agents[2]

@@ -10,6 +10,7 @@ type past struct {
 	ends    map[string]ended // by name of the node
 	leavers leavers
 	sweeps  sweeps
+	calls   []Ended // the last of this term, the oldest first
 }
 
 // ended is what is known of an object that is no more, when nothing was open in it: who makes it again remembers its revision, which is no sign that

@@ -27,6 +27,7 @@ type Report struct {
 	DescribedAt *time.Time `json:"describedAt,omitempty"` // when the last describe of everything began
 	Failing     string     `json:"failing,omitempty"`     // why describes fail
 	Subnets     []Room     `json:"subnets"`
+	Recent      []Ended    `json:"recent,omitempty"` // calls of this term, the newest first
 
 	OtherCluster string `json:"otherCluster,omitempty"` // the name that most of the nodes' ENIs are tagged with, where that is not the cluster's
 }
@@ -112,6 +113,9 @@ func (t *term) report() Report {
 		r.Quarantined += len(status.Quarantined)
 	}
 	r.Queue, r.UnderWay, r.Budget = t.o.Gate.report()
+	for _, e := range slices.Backward(t.calls) {
+		r.Recent = append(r.Recent, e)
+	}
 	if at := t.looks.shown; !at.IsZero() {
 		r.DescribedAt = &at
 	}

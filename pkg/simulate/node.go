@@ -146,7 +146,7 @@ func (n *node) takeStatus(s status.Status, _ string) error {
 
 // Of the agent's metrics only the outcome of calls counts here.
 func (n *node) Call(_, outcome string, _ time.Duration) { n.meter.noteOutcome(outcome) }
-func (n *node) Step(string, string)                     {}
+func (n *node) Step(status.Step)                        {}
 func (n *node) Repaired(string, int)                    {}
 func (n *node) Compared(string)                         {}
 func (n *node) Error(string)                            {}

@@ -151,7 +151,7 @@ func (r *realNode) wants(time.Duration) ([]nodecache.PendingADD, error) {
 
 // Call and the others are metrics.
 func (r *realNode) Call(string, string, time.Duration) {}
-func (r *realNode) Step(string, string)                {}
+func (r *realNode) Step(status.Step)                   {}
 func (r *realNode) Repaired(string, int)               {}
 func (r *realNode) Compared(string)                    {}
 func (r *realNode) Error(string)                       {}

@@ -129,7 +129,9 @@ func (p process) runAll(ctx context.Context, from configfile.Source) error {
 	changes := p.reload.WatchFile(ctx, from)
 	log.Info("started", "release", release, "node", conf.Node, "mode", conf.Pool.Mode.String(), "cache", conf.Cache, "listen", conf.Listen)
 	all, ctx := errgroup.WithContext(ctx)
-	all.Go(func() error { return web.Serve(ctx, conf.Listen, p.metrics.Handler(conf.Profile), log) })
+	all.Go(func() error {
+		return web.Serve(ctx, conf.Listen, p.metrics.Handler(nodefiles.ReadPool(nodecache.Cache{Path: conf.Cache}), conf.Profile), log)
+	})
 	all.Go(func() error { return p.keeper.Run(ctx) })
 	wakes := wake.Merge(ctx, wake.Merge(ctx, p.keeper.Changed(), p.fast.Changed), p.reload.Changed())
 	all.Go(func() error { p.fast.Run(ctx); return nil })

@@ -252,7 +252,7 @@ func (w *world) wants(time.Duration) (list []nodecache.PendingADD, err error) {
 type noEvents struct{}
 
 func (noEvents) Call(string, string, time.Duration) {}
-func (noEvents) Step(string, string)                {}
+func (noEvents) Step(status.Step)                   {}
 func (noEvents) Repaired(string, int)               {}
 func (noEvents) Compared(string)                    {}
 func (noEvents) Error(string)                       {}

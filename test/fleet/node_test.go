@@ -351,7 +351,7 @@ func (d disk) Save(text []byte) error {
 type silent struct{}
 
 func (silent) Call(string, string, time.Duration) {}
-func (silent) Step(string, string)                {}
+func (silent) Step(status.Step)                   {}
 func (silent) Repaired(string, int)               {}
 func (silent) Compared(string)                    {}
 func (silent) Error(string)                       {}

@@ -77,7 +77,7 @@ func exported(t *testing.T) []string {
 	names := exportedBy(t, operatorPages())
 	m := web.New("v1")
 	m.Observe(status.Status{Exhausted: "subnet-a", Watched: true, Synced: true, Health: health.Report{Reason: health.AddressesAvailable}})
-	return append(names, exportedBy(t, m.Handler(false))...)
+	return append(names, exportedBy(t, m.Handler(nil, false))...)
 }
 
 // leader is an operator with one subnet.

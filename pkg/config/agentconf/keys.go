@@ -79,7 +79,7 @@ func nodeKeys(conf *Config) []keys.Key {
 		keys.Duration("orphanAge", &conf.OrphanAge, 0, 24*time.Hour).Live(release1, "How long the address of a sandbox that is provably gone waits for its DEL before the agent frees it."),
 		keys.Duration("leakAge", &conf.LeakAge, time.Second, 24*time.Hour).Live(release1, "How long an ENI of this node must be attached nowhere before it is deleted as leaked; at least settle plus cloud.timeout. ENIs of nodes that are gone (cloud.cluster) go by the value at the start of the agent."),
 		keys.Listen("listen", &conf.Listen).
-			Restart(release1, "Where /metrics, /healthz and /readyz are served; \"\" for nowhere."),
+			Restart(release1, "Where /metrics, /healthz, /readyz and a page for browsers are served; \"\" for nowhere."),
 		keys.Flag("profile", &conf.Profile).Restart(release1, "Whether pprof is served there too."),
 		keys.Choice("logLevel", &conf.LogLevel, keys.Named("debug", slog.LevelDebug), keys.Named("info", slog.LevelInfo),
 			keys.Named("warn", slog.LevelWarn), keys.Named("error", slog.LevelError)).

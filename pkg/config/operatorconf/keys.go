@@ -132,7 +132,7 @@ func programKeys(conf *Config) []keys.Key {
 		}).At(keys.TextAt(&conf.Namespace)).Of(keys.Rule{"type": []string{"string", "number", "boolean", "null"}, "pattern": "^[a-z0-9-]{0,63}$"}).
 			About("The namespace of the lease; not named, that of the pod, POD_NAMESPACE of its environment, else kube-system."),
 		keys.File("kubeconfig", &conf.Kubeconfig).About("A kubeconfig file, where the operator does not run in a pod of the cluster."),
-		keys.Listen("listen", &conf.Listen).About(fmt.Sprintf("Where /healthz and /readyz are served; %q for nowhere.", "")),
+		keys.Listen("listen", &conf.Listen).About(fmt.Sprintf("Where /healthz, /readyz and a page for browsers are served; %q for nowhere.", "")),
 		keys.Flag("profile", &conf.Profile).About("Whether pprof is served there too."),
 		keys.Choice("logLevel", &conf.LogLevel, keys.Named("debug", slog.LevelDebug), keys.Named("info", slog.LevelInfo), keys.Named("warn", slog.LevelWarn),
 			keys.Named("error", slog.LevelError)).About("The least important lines that the log has."),

@@ -16,19 +16,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// FirstFile is the descriptor of the first file that AgainWith passes on.
+const FirstFile = 3
+
 // Again runs the current program again, with the same arguments and the extra
 // environment, in new network and mount and, for a caller who is not root, user
 // namespaces, and returns its exit code. The child must call Enter first. It dies
 // with the caller; an interrupt reaches both, and the caller waits for the child
 // to clean up.
-func Again(env ...string) (code int, err error) {
+func Again(env ...string) (code int, err error) { return AgainWith(nil, env...) }
+
+// AgainWith is Again for a program that gets files, from descriptor FirstFile on: a socket that listens outside of the
+// new network is one that the child can serve.
+func AgainWith(files []*os.File, env ...string) (code int, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, fmt.Errorf("find own program: %w", err)
 	}
 	cmd := exec.Command(self, os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env, cmd.ExtraFiles = append(os.Environ(), env...), files
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
 	if uid := os.Geteuid(); uid != 0 {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER

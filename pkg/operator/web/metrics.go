@@ -37,6 +37,7 @@ type Source interface {
 // Metrics are an operator's numbers, on a registry of their own. It implements operator.Meter.
 type Metrics struct {
 	registry  *prometheus.Registry
+	release   string
 	calls     *prometheus.CounterVec
 	waits     *prometheus.HistogramVec
 	describes prometheus.Histogram
@@ -49,7 +50,7 @@ var _ operator.Meter = (*Metrics)(nil)
 // New returns the metrics of an operator of that release.
 func New(release string) *Metrics {
 	m := &Metrics{
-		registry: prometheus.NewRegistry(),
+		registry: prometheus.NewRegistry(), release: release,
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "enipool_operator_calls_total",
 			Help: "Requests to the cloud that ended, by the action that the cloud counts them as, and by outcome."}, []string{"action", "outcome"}),
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "enipool_operator_wait_seconds",

@@ -16,6 +16,8 @@ import (
 
 const index = `enipool-operator
 
+A browser gets a page of the cluster here.
+
 /metrics        for Prometheus
 /healthz        200 while the operator gets on with what it has to do, or waits for the lease
 /readyz         the same
@@ -32,8 +34,9 @@ const scrapes = 2
 // pprof below /debug/pprof/.
 func (m *Metrics) Handler(o Source, profile bool) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { writeText(w, index) })
+	mux.HandleFunc("GET /{$}", m.servePage(o))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: scrapes}))
+	// One that waits for the lease is as ready as the one that leads.
 	healthy := func(w http.ResponseWriter, _ *http.Request) {
 		if err := o.Healthy(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)

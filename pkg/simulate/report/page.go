@@ -1,15 +1,12 @@
 package report
 
 import (
-	"crypto/sha256"
 	"embed"
-	"encoding/base64"
-	"fmt"
 	"html/template"
 	"io"
 	"slices"
-	"strings"
 
+	shared "github.com/enipool/enipool/pkg/page"
 	"github.com/enipool/enipool/pkg/simulate"
 )
 
@@ -22,15 +19,14 @@ var page = template.Must(template.New("page.html").ParseFS(files, "page.html"))
 // pageView is what the template shows.
 type pageView struct {
 	Report
-	Facts   []fact
-	Sheets  []pageSheet
-	Lowest  bool // of a column is marked
-	Asked   []pageRequests
-	Heads   []string // of their tables
-	Plots   plots
-	Policy  template.HTML
-	Styles  []template.CSS
-	Scripts []template.JS
+	Facts  []fact
+	Sheets []pageSheet
+	Lowest bool // of a column is marked
+	Asked  []pageRequests
+	Heads  []string // of their tables
+	Plots  plots
+	Policy template.HTML
+	shared.Parts
 	Library string // the licence of the charting library
 }
 
@@ -81,17 +77,11 @@ func (r Report) HTML(w io.Writer) error {
 		}
 		view.Sheets = append(view.Sheets, pageSheet{s.pageGroups(), rows})
 	}
-	view.Styles = []template.CSS{template.CSS(embeddedText("uplot/uPlot.min.css")), template.CSS(embeddedText("page.css"))}
+	view.Styles = []template.CSS{template.CSS(embeddedText("uplot/uPlot.min.css")), shared.Base(), template.CSS(embeddedText("page.css"))}
 	view.Scripts = []template.JS{template.JS(embeddedText("uplot/uPlot.iife.min.js")), template.JS(embeddedText("page.js"))}
-	view.Policy = contentPolicy(view.Styles, view.Scripts)
+	view.Policy = template.HTML(`<meta http-equiv="Content-Security-Policy" content="` + view.Parts.Policy() + `">`)
 	view.Library = embeddedText("uplot/LICENSE")
 	return page.Execute(w, view)
-}
-
-// Style is the look of pages, and the policy that forbids a page with it everything else.
-func Style() (template.CSS, template.HTML) {
-	css := template.CSS(embeddedText("page.css"))
-	return css, contentPolicy([]template.CSS{css}, []template.JS{""})
 }
 
 // embeddedText returns an embedded file.
@@ -101,25 +91,6 @@ func embeddedText(name string) string {
 		panic(err) // it is part of the program
 	}
 	return string(data)
-}
-
-// contentPolicy forbids the page everything but its own styles and scripts.
-func contentPolicy(styles []template.CSS, scripts []template.JS) template.HTML {
-	var style, script []string
-	for _, s := range styles {
-		style = append(style, hashSource(string(s)))
-	}
-	for _, s := range scripts {
-		script = append(script, hashSource(string(s)))
-	}
-	return template.HTML(fmt.Sprintf(
-		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src %s; script-src %s; base-uri 'none'; form-action 'none'">`,
-		strings.Join(style, " "), strings.Join(script, " ")))
-}
-
-func hashSource(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
 func (s sheet) pageGroups() []pageGroup {

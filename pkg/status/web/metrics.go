@@ -17,7 +17,7 @@ import (
 var (
 	ops         = []string{"Describe", "CreateInterface", "AssignAddresses", "UnassignAddresses", "DeleteInterface"}
 	actions     = []string{"restore", "assign", "create", "release", "delete"}
-	results     = []string{ok, "failed"}
+	results     = []string{ok, failed}
 	repairs     = []string{"cache", "kernel", "lost", "orphan", "leak"}
 	comparisons = []string{"resync", "change", "cache"}
 	kinds       = []string{"tick", "memory", "status"}
@@ -26,6 +26,9 @@ var (
 
 // ok is the outcome of what did not fail.
 const ok = "ok"
+
+// failed is the outcome of a step that could not be begun.
+const failed = "failed"
 
 // Buckets in seconds: a cloud answers within a tenth of a second to half a minute,
 // an idle tick takes less than a millisecond; an ADD waits for 100 seconds at most.
@@ -40,8 +43,10 @@ var (
 // goroutines.
 type Metrics struct {
 	registry *prometheus.Registry
+	release  string
 	begun    time.Time
 	seen     atomic.Pointer[observed]
+	history  history
 
 	calls     *prometheus.CounterVec
 	callTimes *prometheus.HistogramVec
@@ -57,7 +62,7 @@ type Metrics struct {
 // get besides "ok": their series begin at 0.
 func New(release string, outcomes ...string) *Metrics {
 	metrics := &Metrics{
-		registry: prometheus.NewRegistry(), begun: time.Now(),
+		registry: prometheus.NewRegistry(), release: release, begun: time.Now(),
 		calls:    newCounter("enipool_cloud_calls_total", "Calls to the cloud that ended, by method and outcome.", "op", "outcome"),
 		steps:    newCounter("enipool_steps_total", "Steps of plans that were begun, by action and outcome.", "action", "outcome"),
 		repairs:  newCounter("enipool_repairs_total", "What was found wrong on the node or in the cloud and was put right.", "what"),
@@ -117,8 +122,15 @@ func (m *Metrics) Call(op, outcome string, took time.Duration) {
 	m.callTimes.WithLabelValues(op).Observe(took.Seconds())
 }
 
-// Step counts a step of a plan: its action, and "ok" or "failed".
-func (m *Metrics) Step(action, outcome string) { m.steps.WithLabelValues(action, outcome).Inc() }
+// Step counts a step of a plan by its action and whether it could be begun, and keeps it for the page.
+func (m *Metrics) Step(s status.Step) {
+	outcome := ok
+	if s.Failed != "" {
+		outcome = failed
+	}
+	m.steps.WithLabelValues(s.Action, outcome).Inc()
+	m.history.noteStep(s, time.Now())
+}
 
 // Repaired counts n things that were put right. what is a word for them.
 func (m *Metrics) Repaired(what string, n int) {
@@ -144,5 +156,7 @@ func (m *Metrics) Tick(took time.Duration) { m.ticks.Observe(took.Seconds()) }
 // from it until the next one comes. That it comes is the sign that the loop lives.
 // What s refers to must not change any more.
 func (m *Metrics) Observe(s status.Status) {
-	m.seen.Store(&observed{Status: s, at: time.Now(), subnets: subnetsOf(m.seen.Load(), s)})
+	now := time.Now()
+	m.seen.Store(&observed{Status: s, at: now, subnets: subnetsOf(m.seen.Load(), s)})
+	m.history.noteSizes(s, now)
 }

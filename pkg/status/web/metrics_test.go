@@ -27,7 +27,7 @@ import (
 
 func get(m *Metrics, path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	m.Handler(false).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	m.Handler(nil, false).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 	return w
 }
 
@@ -217,7 +217,7 @@ func TestWhatHappensIsCounted(t *testing.T) {
 	m := New("v1.2.3")
 	m.Call("AssignAddresses", "ok", 300*time.Millisecond)
 	m.Call("AssignAddresses", "throttled", 2*time.Second)
-	m.Step("assign", "ok")
+	m.Step(status.Step{Action: "assign"})
 	m.Repaired("kernel", 3)
 	m.Repaired("kernel", 0)
 	m.Error("tick")

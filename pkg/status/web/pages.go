@@ -13,6 +13,8 @@ import (
 
 const index = `enipool-agent
 
+A browser on the node, or by kubectl port-forward, gets a page of the node here.
+
 /metrics  for Prometheus
 /healthz  200 while the loop ticks, whatever cloud and API server do
 /readyz   200 while pods can get addresses, else 503 and why
@@ -24,10 +26,10 @@ const index = `enipool-agent
 const scrapes = 2
 
 // Handler serves the pages, to GET and HEAD alone: there is nothing here that
-// changes anything. profile adds pprof below /debug/pprof/.
-func (m *Metrics) Handler(profile bool) http.Handler {
+// changes anything. pool is for the page that browsers get. profile adds pprof below /debug/pprof/.
+func (m *Metrics) Handler(pool ReadPool, profile bool) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) { writeAnswer(w, "", index) })
+	mux.HandleFunc("/{$}", m.servePage(pool))
 	// Compression would take more memory than all the rest.
 	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: scrapes}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { writeAnswer(w, m.stalled(m.seen.Load()), "ok\n") })

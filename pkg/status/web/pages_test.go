@@ -105,13 +105,13 @@ func TestPagesAreForReadingAlone(t *testing.T) {
 	for _, path := range []string{"/", "/metrics", "/healthz", "/readyz", "/status", "/debug/pprof/", "/none"} {
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "PURGE"} {
 			w := httptest.NewRecorder()
-			m.Handler(true).ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader("x")))
+			m.Handler(nil, true).ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader("x")))
 			if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
 				t.Errorf("%s %s: %d, Allow %q", method, path, w.Code, w.Header().Get("Allow"))
 			}
 		}
 		w := httptest.NewRecorder()
-		m.Handler(true).ServeHTTP(w, httptest.NewRequest(http.MethodHead, path, nil))
+		m.Handler(nil, true).ServeHTTP(w, httptest.NewRequest(http.MethodHead, path, nil))
 		if want := path != "/none"; (w.Code == http.StatusOK) != want {
 			t.Errorf("HEAD %s: %d", path, w.Code)
 		}
@@ -141,7 +141,7 @@ func TestProfilesAreServedOnlyWhenAskedFor(t *testing.T) {
 	for _, path := range []string{"/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/heap", "/debug/pprof/symbol"} {
 		for _, profile := range []bool{false, true} {
 			w := httptest.NewRecorder()
-			m.Handler(profile).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+			m.Handler(nil, profile).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 			if (w.Code == http.StatusOK) != profile {
 				t.Errorf("profile %v: %s: %d", profile, path, w.Code)
 			}

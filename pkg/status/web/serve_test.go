@@ -55,7 +55,7 @@ func start(t *testing.T, h http.Handler) (address string, stop func() error) {
 }
 
 func TestItServesUntilItIsStopped(t *testing.T) {
-	address, stop := start(t, New("v1").Handler(false))
+	address, stop := start(t, New("v1").Handler(nil, false))
 	answer, err := http.Get("http://" + address + "/healthz")
 	if err != nil {
 		t.Fatal(err)

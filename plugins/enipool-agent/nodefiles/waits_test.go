@@ -32,7 +32,7 @@ func TestWaitsOfAddsAreCountedByOutcome(t *testing.T) {
 			t.Errorf("%v, %v", list, err)
 		}
 	}
-	server := httptest.NewServer(metrics.Handler(false))
+	server := httptest.NewServer(metrics.Handler(nil, false))
 	defer server.Close()
 	answer, err := http.Get(server.URL + "/metrics")
 	if err != nil {

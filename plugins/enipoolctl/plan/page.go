@@ -7,19 +7,19 @@ import (
 	"io"
 	"slices"
 
-	"github.com/enipool/enipool/pkg/simulate/report"
+	"github.com/enipool/enipool/pkg/page"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
 
 //go:embed page.html
 var pageText string
 
-var page = template.Must(template.New("page.html").Parse(pageText))
+var pageTemplate = template.Must(template.New("page.html").Parse(pageText))
 
 // pageView is what the page shows.
 type pageView struct {
 	Style     template.CSS
-	Policy    template.HTML
+	Policy    string
 	Head      string // the verdict
 	Bad       bool   // something does not fit
 	Reasons   []string
@@ -45,7 +45,7 @@ func (f *commandFlags) writePage(said io.Writer, plans []planned) error {
 		return fmt.Errorf("--html %s: %w", cli.Spelled(f.html), err)
 	}
 	defer file.Discard()
-	if err := file.Write(func(w io.Writer) error { return page.Execute(w, viewOf(plans)) }); err != nil {
+	if err := file.Write(func(w io.Writer) error { return pageTemplate.Execute(w, viewOf(plans)) }); err != nil {
 		return fmt.Errorf("--html %s: %w", cli.Spelled(f.html), err)
 	}
 	fmt.Fprintf(said, "wrote %s\n", f.html)
@@ -54,7 +54,8 @@ func (f *commandFlags) writePage(said io.Writer, plans []planned) error {
 
 func viewOf(plans []planned) pageView {
 	var view pageView
-	view.Style, view.Policy = report.Style()
+	view.Style = page.Base()
+	view.Policy = page.Parts{Styles: []template.CSS{view.Style}}.Policy()
 	view.Head, view.Reasons = verdictOn(plans)
 	view.Bad = slices.ContainsFunc(plans, planned.isMissed)
 	for i, p := range plans {

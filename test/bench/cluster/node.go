@@ -243,7 +243,7 @@ type silent struct{}
 func (silent) Call(string, string, time.Duration) {}
 
 // Step implements agent.Events.
-func (silent) Step(string, string) {}
+func (silent) Step(status.Step) {}
 
 // Repaired implements agent.Events.
 func (silent) Repaired(string, int) {}
