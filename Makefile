@@ -108,8 +108,9 @@ lint: ## gofmt, vet, staticcheck, govulncheck where it can run
 fuzz: ## each fuzz target for FUZZTIME (10s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
-keys: ## write what is made from the tables of keys: JSON schemas, and the head of agent.yaml
+keys: ## write what is made from the tables of keys: JSON schemas, that of the chart's values too, and the head of agent.yaml
 	go test ./pkg/config/agentconf ./pkg/config/operatorconf -count=1 -run 'FollowsTheTable|FollowTheTable' -update
+	go test ./test/manifests -count=1 -run TheSchemaOfTheValues -update
 
 bench: build tools ## measure, and write test/bench/RESULTS.md
 	@scripts/deps.sh test
