@@ -175,6 +175,26 @@ func TestHelmUninstalls(t *testing.T) {
 	h.is("db", "podsubnettopology/db", "{.metadata.name}")
 }
 
+// Who has installed by kustomize goes on with Helm, without a new start of any agent.
+func TestHelmTakesOverWhatKustomizeHasInstalled(t *testing.T) {
+	h := startHelmed(t, "kube-system")
+	h.Kubectl("apply", "--kustomize="+root+"/overlays/sim")
+	v := values(t, "sim.yaml", "scheduling.enabled=true")
+	if err := h.install(loadChart(t), v); err == nil || !strings.Contains(err.Error(), "cannot be imported into the current release") {
+		t.Errorf("without being told to: %v", err)
+	}
+	i := action.NewInstall(h.config)
+	i.ReleaseName, i.Namespace, i.WaitStrategy, i.TakeOwnership, i.ForceConflicts = "enipool", h.namespace, wait, true, true
+	_, err := i.Run(loadChart(t), v)
+	h.must(err)
+	h.is("1", "daemonset/enipool-agent", generation)
+	h.is("Helm", "daemonset/enipool-agent", `{.metadata.labels.app\.kubernetes\.io/managed-by}`)
+	h.must(h.uninstall())
+	if got, err := h.TryKubectl("get", "daemonset", "enipool-agent", "--namespace=kube-system", "--ignore-not-found", "--output=name"); err != nil || got != "" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // all are the objects of those kinds that the chart makes, by kind and name.
 func (h helmed) all() []string {
 	h.t.Helper()
