@@ -21,13 +21,13 @@ CALLS ?= 60000
 LONGEST := ./test/e2e ./test/explore ./test/fleet ./pkg/agent ./pkg/operator ./pkg/cloud/aws ./pkg/cloud/bce ./pkg/simulate ./test ./test/cri
 # Packages whose tests read files and run programs, or go through states one after the other: nothing of theirs could race.
 # make test runs them.
-ALONE := github.com/enipool/enipool/(test|test/explore|test/manifests|test/browser|test/kube|test/cri|test/operated|scripts/image)
+ALONE := github.com/enipool/enipool/(test|test/explore|test/manifests|test/browser|test/kube|test/cri|test/operated|scripts/image|scripts/chart)
 # What only root's tests need: nodes with a real containerd, the node's own programs.
 ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools previous kube test-kube e2e-kube kube-up kube-down bench-kube e2e-cri bench-cri test-cloud image demo test race soak explore lint fuzz keys bench bench-cluster bench-topologies clean
+.PHONY: help build tools previous kube test-kube e2e-kube kube-up kube-down bench-kube e2e-cri bench-cri test-cloud image chart demo test race soak explore lint fuzz keys bench bench-cluster bench-topologies clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -99,8 +99,12 @@ bench-cri: build tools ## RunPodSandbox with enipool, with ptp+host-local and in
 test-cloud: ## the clouds' contract, faults included, over any endpoint: EC2_ENDPOINT, BCE_ENDPOINT; contract_test.go of each explains
 	go test -count=1 -timeout 3h -v -run Contract ./pkg/cloud/aws ./pkg/cloud/bce
 
-image: ## build the container images into .build/enipool-image.tar and .build/enipool-operator-image.tar, for ARCHS (amd64 arm64)
+image: ## build the container images into .build/enipool-image.tar and .build/enipool-operator-image.tar, for ARCHS (amd64 arm64), with an SBOM beside each; TAG is theirs in place of the commit
 	@scripts/image/build.sh $(RELEASE) $(BUILD)/image $(ARCHS)
+
+chart: ## pack the Helm chart into .build/enipool-chart.tgz, of the images that make image builds
+	@mkdir -p $(BUILD)
+	@go run ./scripts/chart -release $(RELEASE) -tag "$${TAG:-}" -o $(BUILD)/enipool-chart.tgz
 
 lint: ## gofmt, vet, staticcheck, govulncheck where it can run
 	@scripts/lint.sh
@@ -108,8 +112,9 @@ lint: ## gofmt, vet, staticcheck, govulncheck where it can run
 fuzz: ## each fuzz target for FUZZTIME (10s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
-keys: ## write what is made from the tables of keys: JSON schemas, and the head of agent.yaml
+keys: ## write what is made from the tables of keys: JSON schemas, that of the chart's values too, and the head of agent.yaml
 	go test ./pkg/config/agentconf ./pkg/config/operatorconf -count=1 -run 'FollowsTheTable|FollowTheTable' -update
+	go test ./test/manifests -count=1 -run TheSchemaOfTheValues -update
 
 bench: build tools ## measure, and write test/bench/RESULTS.md
 	@scripts/deps.sh test

@@ -151,6 +151,17 @@ func TestEveryPackageIsLinkedByAProgram(t *testing.T) {
 	}
 }
 
+// Helm's library is there for the tests of its chart.
+func TestNoProgramLinksHelm(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "../plugins/...", "../scripts/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	if at := strings.Index(string(out), "helm.sh/"); at >= 0 {
+		t.Errorf("a program links %s", strings.Fields(string(out)[at:])[0])
+	}
+}
+
 // The exec plugin is started for every pod; what it links, it pays for each time.
 func TestThePluginLinksNothingHeavy(t *testing.T) {
 	cmd := exec.Command("go", "list", "-deps", "../plugins/enipool")

@@ -87,5 +87,6 @@ func packFolder(dir string) ([]byte, error) {
 		}
 		return put(w, name, 0o644, text)
 	})
-	return out.Bytes(), errors.Join(err, w.Close())
+	err = errors.Join(err, w.Close()) // which writes the end
+	return out.Bytes(), err
 }

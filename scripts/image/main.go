@@ -4,8 +4,9 @@
 //	go run ./scripts/image -context .build/image -o .build/enipool-image.tar
 //	ctr --namespace k8s.io images import .build/enipool-image.tar
 //
-// The same files make the same archive, bit by bit. build.sh beside it builds the
-// files first.
+// The same files make the same archive, bit by bit. Beside it, as .build/enipool-image.spdx.json,
+// lies what it is made of, in SPDX 2.3: its programs and the Go modules that they link. build.sh
+// beside this file builds the files first.
 package main
 
 import (
@@ -41,6 +42,8 @@ func run(args []string, stdout io.Writer) error {
 	archs := f.String("arch", "amd64,arm64", "the architectures, by their Go names")
 	name := f.String("name", "docker.io/enipool/enipool:unreleased", "the image's whole name")
 	version := f.String("version", "unreleased", "the value of the argument VERSION")
+	revision := f.String("revision", "unknown", "the value of the argument REVISION: the commit that it is of")
+	created := f.String("created", "1970-01-01T00:00:00Z", "when what it is made of was written, for its SBOM; the time of the build would make each another one")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -52,10 +55,11 @@ func run(args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	made := bill{name: *name, version: *version, created: *created}
 	images := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	list := slices.Compact(slices.Sorted(strings.SplitSeq(*archs, ",")))
 	for _, arch := range list {
-		r, err := readRecipe(string(text), map[string]string{"TARGETARCH": arch, "VERSION": *version})
+		r, err := readRecipe(string(text), map[string]string{"TARGETARCH": arch, "VERSION": *version, "REVISION": *revision})
 		if err != nil {
 			return fmt.Errorf("%s: %w", *file, err)
 		}
@@ -63,11 +67,21 @@ func run(args []string, stdout io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("image for %s: %w", arch, err)
 		}
+		if err := made.add(r, one, *context, arch); err != nil {
+			return fmt.Errorf("SBOM of the image for %s: %w", arch, err)
+		}
 		images = mutate.AppendManifests(images, mutate.IndexAddendum{Add: one, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
 	}
 	if err := writeArchive(*out, images, *name, tag); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "built %s for %s: %s\n", *name, strings.Join(list, " and "), *out)
+	digest, err := images.Digest()
+	if err != nil {
+		return err
+	}
+	if err := made.write(strings.TrimSuffix(*out, ".tar")+".spdx.json", digest); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "built %s for %s: %s\n%s@%s\n", *name, strings.Join(list, " and "), *out, *name, digest)
 	return nil
 }
