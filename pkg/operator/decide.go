@@ -44,6 +44,7 @@ type input struct {
 type ordered struct {
 	observe bool
 	keeps   bool // there are topologies
+	crosses bool // ENIs carry addresses of other subnets
 	decided bool // what is kept for them was decided in this term, with these orders
 	orders  claims.Orders
 	claimed func(netip.Addr) (order.Reserved, bool) // for whom an address is kept
@@ -187,7 +188,9 @@ func (in input) keep(view order.View, ordered order.Status) order.Status {
 			if claimed {
 				before.Topology = "" // else it would be its next pod's
 			}
-			if (claimed || kept || !in.decided && !known[a]) && !decided[a] {
+			// What is of another subnet came for a pod of a topology, and is for no other one.
+			crossed := in.crosses && !e.HasInSubnet(a)
+			if (claimed || kept || crossed || !in.decided && !known[a]) && !decided[a] {
 				reserved = append(reserved, order.Reserved{Addr: a, Topology: before.Topology})
 			}
 		}

@@ -27,6 +27,7 @@ type leader struct {
 	members           []*member
 	orders            map[string]claims.Orders
 	setsAt            time.Duration // when StatefulSets may be listed next
+	noCrossTo         time.Duration // until when ENIs get no addresses of other subnets
 }
 
 // member is a node as a leader knows it.
@@ -181,6 +182,7 @@ func (l *leader) noteNode(i int) {
 			}
 		}
 	}
+	is.Crosses = l.w.cross && l.w.now >= l.noCrossTo
 	is.MayMake = is.Serves && len(v.Status.ENIs) < mostENIs
 	l.known.SetNode(is)
 }
