@@ -44,9 +44,14 @@ func Driver(c agentconf.Cloud, node string, log *slog.Logger) (driver.Driver, er
 			return nil, fmt.Errorf("cloud.securityGroups: %w", err)
 		}
 		return bce.New(bce.Options{Region: c.Region, Endpoint: c.Endpoint, Metadata: c.Metadata, Instance: c.Instance,
-			Kind: bce.Kind(c.Kind), VPC: c.VPC, Zone: c.Zone, Timeout: c.Timeout})
+			Kind: bce.Kind(c.Kind), VPC: c.VPC, Zone: c.Zone, CrossSubnet: c.CrossSubnet, Timeout: c.Timeout})
 	}
-	return sim.Dial(c.Endpoint, node)
+	d, err := sim.Dial(c.Endpoint, node)
+	if err != nil {
+		return nil, err
+	}
+	d.CrossSubnet = c.CrossSubnet
+	return d, nil
 }
 
 // nodeOptions returns what the configuration says about the node's ENIs, the same for every cloud.

@@ -71,7 +71,8 @@ type Interface struct {
 	V4, V6 Net
 
 	// Pods are ranges of their own that addresses for pods may come from, besides the subnets
-	// of V4 and V6: no router and no primary address is in there.
+	// of V4 and V6: no router and no primary address is in there. One of a single address is for
+	// one of another subnet, where the cloud puts such on the ENI.
 	Pods []netip.Prefix
 }
 

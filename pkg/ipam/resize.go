@@ -115,6 +115,26 @@ func (s *State) AddENI(nic eni.Interface) error {
 	return nil
 }
 
+// NarrowENIs has each ENI forget the ranges of one address that it has for an address of another
+// subnet, and that it does not have any more.
+func (s *State) NarrowENIs() {
+	var has map[netip.Addr]bool
+	for i := range s.ENIs {
+		nic := &s.ENIs[i]
+		if !slices.ContainsFunc(nic.Pods, netip.Prefix.IsSingleIP) {
+			continue // nearly always
+		}
+		if has == nil {
+			has = make(map[netip.Addr]bool, len(s.Addresses))
+			for _, a := range s.Addresses {
+				has[a.Addr] = true
+			}
+		}
+		// Cloned, because the state that this one is a copy of may share the list.
+		nic.Pods = slices.DeleteFunc(slices.Clone(nic.Pods), func(p netip.Prefix) bool { return p.IsSingleIP() && !has[p.Addr()] })
+	}
+}
+
 // WidenENI lets the ENI have addresses of a family of which it had no primary address, and of more
 // ranges for pods. It leaves out what Check would refuse, because no other change of the state
 // could be written then.

@@ -61,7 +61,9 @@ func (t *term) beginJob(granted *ticket) {
 func (t *term) newJob(node *member, view order.View, p planned, granted *ticket, now order.Moment) *job {
 	j := &job{Step: p.Step, Request: p.Request, exact: p.exact, token: p.token, began: now.Mono, ticket: granted, member: node}
 	if j.Do == pool.Release {
-		j.prefixes = t.withoutKept(view.Status, node.term.Unassignable(view)[j.ENI])
+		if !j.cross { // the subnet that has them again is one
+			j.prefixes = t.withoutKept(view.Status, node.term.Unassignable(view)[j.ENI])
+		}
 		for _, p := range j.take {
 			if !slices.Contains(j.prefixes, p) {
 				j.prefixes = append(j.prefixes, p)
@@ -171,7 +173,7 @@ func (t *term) endJob(node *member, j *job, out outcome, network *crd.NodeNetwor
 		}
 		return // its last one was not, so the cloud has refused nothing
 	}
-	if len(j.bring) > 0 && isOfAddresses(out.err) {
+	if len(j.bring) > 0 && (isOfAddresses(out.err) || j.isUncrossed(out.err)) {
 		return // the ENI can have others
 	}
 	why := node.noteRefused(j, out.err, now.Mono)

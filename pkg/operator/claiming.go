@@ -33,7 +33,8 @@ type claiming struct {
 	open    map[string]map[netip.Addr]bool // by node: what calls are about whose outcome is not in its object yet
 	said    map[string]bool                // what the log has
 	search  search
-	prunes  bool // the API server keeps no moves in one call in claims
+	prunes  bool               // the API server keeps no moves in one call in claims
+	noCross map[string]noCross // why ENIs of a node carry no addresses of other subnets for a while, of "" those of all
 }
 
 // barred is until when what was refused is not tried again.
@@ -63,7 +64,7 @@ func (o *Operator) newClaiming() *claiming {
 		return nil
 	}
 	return &claiming{known: claims.New(o.o.Families, o.o.Lease.Settle), orders: map[string]claims.Orders{}, flying: map[string]bool{}, barred: map[string]barred{},
-		told: map[string]topology.Cause{}, open: map[string]map[netip.Addr]bool{}, said: map[string]bool{}}
+		told: map[string]topology.Cause{}, open: map[string]map[netip.Addr]bool{}, said: map[string]bool{}, noCross: map[string]noCross{}}
 }
 
 // takeClaims takes in what the watch tells.
@@ -98,6 +99,7 @@ func (t *term) turnClaims() time.Duration {
 		s.ofTopologies, s.topologiesSay = c.known.RangesIn(in)
 		s.text = fmt.Sprint(s.ofTopologies)
 	}
+	t.endNoCross(now.Mono)
 	c.known.SetMoves(t.movesFacts(now.Mono))
 	steps, differ := c.known.DecideChanged(now.Wall, !t.looks.shown.IsZero() && t.looks.shown.Sub(t.lead.Acquired) >= t.o.Lease.Settle)
 	if at := steps.Next; !at.IsZero() {
@@ -276,7 +278,7 @@ func (t *term) orderedFor(node *member) ordered {
 	in := ordered{observe: t.o.Observe}
 	if c := t.claiming; c != nil {
 		in.orders, in.decided = c.orders[node.network.Name]
-		in.keeps = true
+		in.keeps, in.crosses = true, t.o.Region.Does().CrossSubnet
 		in.claimed, in.whose = c.known.Claimed, t.topologyIn
 	}
 	return in

@@ -78,6 +78,8 @@ func (t *term) claimNode(m *member) claims.Node {
 	if m.shown != nil {
 		attached += m.shown.countOthers(status)
 	}
+	n.NoCross = t.whyNoCross(m, now)
+	n.Crosses = t.o.Region.Does().CrossSubnet && n.NoCross == ""
 	n.Places = m.view.Spec.Pool.TopologyPlaces
 	if n.Full = attached >= status.Limits.ENIs && m.jobs[""] == nil; n.Full && n.Serves {
 		n.Yields = m.yields()
@@ -132,10 +134,18 @@ func (t *term) claimSteps(node *member, view order.View) (list []planned) {
 		step := pool.Step{ENI: e.ID, Index: e.Index, Subnet: e.Subnet, Family: eni.IPv4}
 		if take := node.term.Takeable(view, e.ID, orders.Take[e.ID]); len(take) > 0 {
 			step.Do = pool.Release
-			list = append(list, planned{Step: step, Request: place(t.action("Unassign", e.Index), e.ID), exact: exact{take: take}})
+			take, step.Subnet = t.takenFrom(e.Subnet, take)
+			list = append(list, planned{Step: step, Request: place(t.action("Unassign", e.Index), e.ID), exact: exact{take: take, cross: step.Subnet != e.Subnet}})
 		} else if bring := bringable(view.Status, orders.Assign[e.ID]); len(bring) > 0 && e.State == order.Attached && !node.node.Cut {
+			action := t.action("Assign", e.Index)
+			if bring, step.Subnet = t.inOneSubnet(e.Subnet, bring); step.Subnet != e.Subnet {
+				if t.whyNoCross(node, t.now().Mono) != "" {
+					continue // what was decided before that is decided again
+				}
+				action = t.action("Assign.Cross", e.Index)
+			}
 			step.Do, step.Count = pool.Assign, len(bring)
-			list = append(list, planned{Step: step, Request: place(t.action("Assign", e.Index), e.ID), exact: exact{bring: bring}})
+			list = append(list, planned{Step: step, Request: place(action, e.ID), exact: exact{bring: bring, cross: step.Subnet != e.Subnet}})
 		} else if from := orders.Move[e.ID]; e.State == order.Attached && !node.node.Cut {
 			if bring := t.movable(view.Status, from); len(bring) > 0 {
 				step.Do, step.Subnet = pool.Assign, "" // the subnet has as many left as before
@@ -156,6 +166,7 @@ type exact struct {
 	from     claims.Move  // the ENI of another node that loses them by that, the zero Move for none
 	take     []netip.Prefix
 	topology string // whose a new ENI is
+	cross    bool   // what it brings or takes is of another subnet than the ENI's
 }
 
 // bringable returns those of the addresses that the status keeps for pods, or for the next ones of a topology, and has on no ENI.
@@ -214,6 +225,10 @@ func (t *term) endExact(j *job, out outcome, now order.Moment) {
 	t.claiming.changed = true
 	if j.from.ENI != "" {
 		t.endMove(j, out, now)
+		return
+	}
+	if j.isUncrossed(out.err) {
+		t.noteNoCross(j, out.err, now.Mono)
 		return
 	}
 	if isOfAddresses(out.err) {

@@ -15,17 +15,17 @@ import (
 
 // factsOf returns what a plan of a node goes by besides its object.
 func (t *term) factsOf(m *member, view order.View, now order.Moment) order.Facts {
-	return t.promise(m, view, m.planFacts(t.poolSubnets(m, now.Mono), now.Mono))
+	return t.promise(m, view, m.planFacts(t.poolSubnets(m, now.Mono), now.Mono), now.Mono)
 }
 
 // promise adds which places on ENIs are for pods of topologies: of calls that are to bring them an address, and of idle addresses that leave for one,
 // wherever in the subnet they leave first.
-func (t *term) promise(m *member, view order.View, facts order.Facts) order.Facts {
+func (t *term) promise(m *member, view order.View, facts order.Facts, now time.Duration) order.Facts {
 	c := t.claiming
 	if c == nil {
 		return facts
 	}
-	facts.WholeENIs = !t.o.Region.Does().CrossSubnet
+	facts.WholeENIs = t.whyNoCross(m, now) != "" || !t.o.Region.Does().CrossSubnet
 	orders := c.orders[m.node.Name]
 	for _, e := range view.Status.ENIs {
 		n := orders.Promised[e.ID] + orders.Yield[e.Subnet]

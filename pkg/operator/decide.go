@@ -44,6 +44,7 @@ type input struct {
 type ordered struct {
 	observe bool
 	keeps   bool // there are topologies
+	crosses bool // ENIs carry addresses of other subnets
 	decided bool // what is kept for them was decided in this term, with these orders
 	orders  claims.Orders
 	claimed func(netip.Addr) bool      // an address is kept for somebody
@@ -162,7 +163,7 @@ func (in input) learn(view order.View) order.Status {
 
 // keep returns the status with what is kept for pods of topologies.
 func (in input) keep(view order.View, ordered order.Status) order.Status {
-	kept := claims.Keep(view, ordered, claims.Basis{Orders: in.orders, Decided: in.decided, Claimed: in.claimed})
+	kept := claims.Keep(view, ordered, claims.Basis{Orders: in.orders, Decided: in.decided, Crosses: in.crosses, Claimed: in.claimed})
 	next, _ := in.term.Reserve(view, kept, in.orders.Seize...)
 	return next
 }

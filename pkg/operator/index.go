@@ -31,7 +31,7 @@ func (x *index) note(name string, m *member, now order.Moment) {
 		x.describe.set(name, 0)
 		return
 	}
-	x.tally.exchange(m, m.portions())
+	x.tally.exchange(m, m.portions(nil))
 	x.due.set(name, m.due)
 	at := time.Duration(0)
 	if m.client != nil && m.isKnown() {

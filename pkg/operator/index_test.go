@@ -29,7 +29,7 @@ func TestATallyIsWhatACountComesTo(t *testing.T) {
 				delete(members, name)
 			case 1:
 				m.left = true
-				y.exchange(m, m.portions())
+				y.exchange(m, m.portions(nil))
 			default:
 				n := &crd.NodeNetwork{Spec: crd.NodeNetworkSpec{Mode: crd.Operator, Families: []string{"IPv4"}, Pool: crd.Pool{Mode: "burstable", Multiple: 1}}}
 				s := order.Status{Mode: order.Operator, Limits: eni.Limits{ENIs: 4, V4: 10}}
@@ -42,12 +42,12 @@ func TestATallyIsWhatACountComesTo(t *testing.T) {
 				}
 				n.Status.Write(s)
 				m.takeCopy(n)
-				y.exchange(m, m.portions())
+				y.exchange(m, m.portions(nil))
 			}
 		}
 		want := tally{}
 		for _, m := range members {
-			for id, p := range m.portions() {
+			for id, p := range m.portions(nil) {
 				all := want[id]
 				want[id] = portion{all.interfaces + p.interfaces, all.addresses + p.addresses, all.owed + p.owed}
 			}

@@ -51,7 +51,11 @@ type outcome struct {
 func (j *job) call(ctx context.Context, client cloud.Cloud, region cloud.Region, instance string, limits eni.Limits) (out outcome) {
 	ctx = context.WithValue(ctx, ticketKey{}, j.ticket)
 	if len(j.bring) > 0 {
-		out.addrs, out.err = region.AssignExactly(ctx, instance, j.ENI, j.bring, cloud.Origin{ENI: j.from.ENI})
+		from := cloud.Origin{ENI: j.from.ENI}
+		if j.cross {
+			from.Subnet = j.Subnet
+		}
+		out.addrs, out.err = region.AssignExactly(ctx, instance, j.ENI, j.bring, from)
 		return out
 	}
 	switch j.Do {

@@ -107,7 +107,7 @@ func (t *term) subnetsFor(m *member, now time.Duration) (ids []string) {
 			ids = append(ids, e.Subnet)
 		}
 	}
-	if v.Spec.Pool.Full(order.Snapshot(v.Spec, v.Status, t.promise(m, v, m.planFacts(nil, now)))) == "" {
+	if v.Spec.Pool.Full(order.Snapshot(v.Spec, v.Status, t.promise(m, v, m.planFacts(nil, now), now))) == "" {
 		for id, s := range t.subnets {
 			p := s.forPlacement(t.tally.targetsIn(id))
 			if p.State == placement.Full {

@@ -28,7 +28,7 @@ func (t *term) reconcile(name string) {
 			t.noteClaimNode(name, node)
 		}
 	}()
-	t.tally.exchange(node, node.portions())
+	t.tally.exchange(node, node.portions(t.lies()))
 	switch {
 	case node.left:
 		t.replaceMember(name, node)

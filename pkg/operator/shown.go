@@ -55,7 +55,7 @@ func (s shown) description(status order.Status) order.Description {
 	d := order.Description{Began: s.began, Shown: map[string][]netip.Prefix{}}
 	for _, nic := range s.view.Interfaces {
 		if nic.Index >= 0 {
-			d.Shown[nic.ID] = prefixesOf(status.Limits, nic.Addresses)
+			d.Shown[nic.ID] = prefixesOf(status.Limits, carriedAddrs(nic))
 		} else {
 			d.Loose = append(d.Loose, nic.ID)
 		}
@@ -107,7 +107,7 @@ func (s shown) showsMore(status order.Status) bool {
 		}
 	}
 	return slices.ContainsFunc(s.view.Interfaces, func(nic cloud.Interface) bool {
-		return nic.Index >= 0 && carries(nic) && slices.ContainsFunc(nic.Addresses, func(a netip.Addr) bool { return !has[a] })
+		return nic.Index >= 0 && carries(nic) && slices.ContainsFunc(carriedAddrs(nic), func(a netip.Addr) bool { return !has[a] })
 	})
 }
 
@@ -117,7 +117,12 @@ func hasENI(status order.Status, id string) bool {
 
 func madeENI(l eni.Limits, nic cloud.Interface) order.ENI {
 	return order.ENI{ID: nic.ID, Index: nic.Index, MAC: nic.MAC, Subnet: nic.Subnet, State: order.Attached, Token: nic.Token,
-		V4: nic.V4, V6: nic.V6, Addresses: prefixesOf(l, nic.Addresses)}
+		V4: nic.V4, V6: nic.V6, Addresses: prefixesOf(l, carriedAddrs(nic))}
+}
+
+// carriedAddrs returns all addresses that an ENI carries for pods, those of other subnets too.
+func carriedAddrs(nic cloud.Interface) []netip.Addr {
+	return slices.Concat(nic.Addresses, nic.CrossSubnet)
 }
 
 // countOthers returns how many attached ENIs are neither the node's nor in the status. One there may have lost its tags: it takes its room once.

@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"net/netip"
+
 	"github.com/enipool/enipool/pkg/order"
 	"github.com/enipool/enipool/pkg/placement"
 	"github.com/enipool/enipool/pkg/pool"
@@ -38,8 +40,8 @@ func (y tally) targetsIn(id string) []placement.Target {
 }
 
 // portions returns what the node has of each subnet, by its object: ENIs of a burstable pool are to be full, and what has left its place to an address of a
-// topology is to be there again when that goes.
-func (m *member) portions() map[string]portion {
+// topology is to be there again when that goes. lies, if it is there, tells the subnet of an address that is not of its ENI's.
+func (m *member) portions(lies func(netip.Addr) string) map[string]portion {
 	if m.network == nil {
 		return nil
 	}
@@ -49,6 +51,9 @@ func (m *member) portions() map[string]portion {
 		p.interfaces++
 		p.addresses += 1 + len(e.Addresses)
 		has[e.Subnet] = p
+	}
+	if lies != nil {
+		m.countCrossed(has, lies)
 	}
 	for id, n := range m.owedPlaces() {
 		p := has[id]
@@ -67,4 +72,19 @@ func (m *member) portions() map[string]portion {
 		}
 	}
 	return has
+}
+
+// countCrossed counts the addresses of other subnets than their ENIs' where they are.
+func (m *member) countCrossed(has map[string]portion, lies func(netip.Addr) string) {
+	for _, e := range m.view.Status.ENIs {
+		for _, p := range e.Addresses {
+			id := lies(p.Addr())
+			if e.HasInSubnet(p.Addr()) || id == "" || id == e.Subnet {
+				continue
+			}
+			from, to := has[e.Subnet], has[id]
+			from.addresses, to.addresses = from.addresses-1, to.addresses+1
+			has[e.Subnet], has[id] = from, to
+		}
+	}
 }

@@ -62,6 +62,7 @@ type setup struct {
 	prefixes bool
 	families []eni.Family // of pods, IPv4 where none are named
 	likeBCE  bool
+	cross    bool // ENIs carry addresses of other subnets
 	perScan  int
 
 	checks time.Duration // how often it is looked whether pods have their addresses, of 0 each 250 ms
@@ -80,6 +81,7 @@ func newWorld(t *testing.T, s setup) *world {
 	if s.likeBCE {
 		w.traits = sim.LikeBCE()
 	}
+	w.traits.CrossSubnet = s.cross
 	if w.traits.Buckets = s.buckets; s.perScan > 0 {
 		w.traits.PerScan = s.perScan
 	}

@@ -135,6 +135,12 @@ func TestWhatANodeStateBecomesByAStatus(t *testing.T) {
 			v.Status.ENIs[0].Addresses, v.Status.LeavingInterfaces = hosts(10, 11, 12), []string{"eni-a"}
 		}, "10 releasing\n11 used\n12 releasing"},
 		{"outside of the ENI's subnet", "", func(v *View) { v.Status.ENIs[0].Addresses = host(netip.MustParseAddr("192.0.2.1")) }, ""},
+		{"kept, and of another subnet", "", func(v *View) {
+			v.Status.ENIs[0].Addresses, v.Status.Reserved = host(otherSubnets), []Reserved{{Addr: otherSubnets, Namespace: "db", Pod: "db-0"}}
+		}, "1 reserved:db-0"},
+		{"of another subnet, and it goes back", "", func(v *View) {
+			v.Status.ENIs[0].Addresses, v.Status.Releasing = host(otherSubnets), host(otherSubnets)
+		}, "1 releasing"},
 		{"a stale status (S5)", "10 free", func(v *View) { v.Status.Revision = 4 }, "10 free"},
 		{"another boot's lists", "10 free", func(v *View) { v.Spec.Boot = "before" }, "10 free"},
 		{"the operator has not begun", "10 free", func(v *View) { v.Status.Mode = Joining }, "10 free"},
@@ -162,6 +168,27 @@ func TestWhatANodeStateBecomesByAStatus(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// otherSubnets is an address that is not of the ENI's subnet.
+var otherSubnets = netip.MustParseAddr("192.0.2.1")
+
+// The node state has a range for each address of another subnet, as long as it has that.
+func TestARangeForAnAddressOfAnotherSubnetGoesWithIt(t *testing.T) {
+	made, _ := machineENI("eni-a")
+	made.Addresses = append(hosts(10), host(otherSubnets)...)
+	v := View{Status: Status{Mode: Operator, Revision: 1, ENIs: []ENI{made}, Reserved: []Reserved{{Addr: otherSubnets, Namespace: "db", Pod: "db-0"}}}}
+	state := stateOf("")
+	for _, want := range []bool{true, false} {
+		shared := state.Clone()
+		if err := Adopt(state, Head{}, "", v).Apply(state, Node{}, 0); err != nil || state.ENIs[0].MayHave(otherSubnets) != want || state.Check() != nil {
+			t.Errorf("%v, %v: %+v", err, state.Check(), state.ENIs[0])
+		}
+		if shared.ENIs[0].MayHave(otherSubnets) == want {
+			t.Error("a copy of before has changed")
+		}
+		v.Status.Revision, v.Status.ENIs[0].Addresses, v.Status.Reserved = 2, hosts(10), nil
 	}
 }
 

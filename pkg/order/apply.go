@@ -36,6 +36,7 @@ func (c Changes) Apply(state *ipam.State, n Node, now time.Duration) error {
 		c.addTo(state, add, n, now)
 	}
 	state.Reserve(Reservations(c.Reserve), now)
+	state.NarrowENIs()
 	for _, id := range c.Gone {
 		if err := state.DropLost(id); err != nil && first == nil {
 			first = err
@@ -49,6 +50,7 @@ func (c Changes) addTo(state *ipam.State, add Added, n Node, now time.Duration) 
 		if nic.ID != add.ENI {
 			continue
 		}
+		nic = widenFor(state, nic, add)
 		out := withinSubnet(nic, add.Releasing)
 		state.AddAddresses(nic.Index, withinSubnet(nic, add.Free), n.Owners, now)
 		state.AddAddresses(nic.Index, out, n.Owners, now)
@@ -58,6 +60,27 @@ func (c Changes) addTo(state *ipam.State, add Added, n Node, now time.Duration) 
 		}
 		state.Reserve(Reservations(add.Reserved), now)
 	}
+}
+
+// widenFor lets an ENI have the addresses of other subnets that it is told of, and returns it as it is then. Some clouds put such addresses of topologies on
+// any ENI: they leave by the ENI that has them, through the router of its own subnet. Those are kept for somebody, or go back; what is free for all is of
+// the ENI's own subnet.
+func widenFor(state *ipam.State, nic eni.Interface, add Added) eni.Interface {
+	addrs := slices.Clone(add.Releasing)
+	for _, r := range add.Reserved {
+		addrs = append(addrs, r.Addr)
+	}
+	wider := eni.Interface{ID: nic.ID}
+	for _, a := range addrs {
+		if nic.Net(eni.FamilyOf(a)).IsValid() && !nic.MayHave(a) {
+			wider.Pods = append(wider.Pods, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	if len(wider.Pods) == 0 {
+		return nic // nearly always
+	}
+	state.WidenENI(wider)
+	return state.ENIs[slices.IndexFunc(state.ENIs, func(n eni.Interface) bool { return n.ID == nic.ID })]
 }
 
 // withinSubnet returns those of the addresses that the ENI can have: with another the state could not be written.

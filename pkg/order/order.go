@@ -118,6 +118,15 @@ type ENI struct {
 	Addresses []netip.Prefix // secondary ones
 }
 
+// HasInSubnet tells whether an address lies in the ENI's subnet. Another one is there on clouds that carry addresses across subnets.
+func (e ENI) HasInSubnet(a netip.Addr) bool {
+	net := e.V4
+	if a.Is6() {
+		net = e.V6
+	}
+	return net.IsValid() && net.Primary.Masked().Contains(a)
+}
+
 // Quarantined is an address that may be attached and must not be served: a late call may still take it away.
 type Quarantined struct {
 	Prefix netip.Prefix

@@ -11,14 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// operatorFile is that of the operators; more is added to it.
-const operatorFile = `cloud:
+// operatorFile is that of the operators; more is added to it, keys of the cloud first.
+const operatorFile = `settle: 1s
+cloud:
   provider: sim
   endpoint: unix:///run/account/vpc.sock
   instance: %s
   subnets: [%s]
   cluster: %q
-settle: 1s
 `
 
 // operatorOverlay is an overlay upon the shipped manifests, with a way to the account.

@@ -30,10 +30,15 @@ func (d *Driver) Assign(ctx context.Context, asked driver.Assign) (driver.Assign
 	named := wire.Texts(asked.Addresses)
 	req := request{method: "POST", path: "/privateIp/batchAdd", token: asked.Token, into: &answer,
 		body: sdk.EniBatchPrivateIpArgs{IsIpv6: v6, PrivateIpAddresses: named, PrivateIpAddressCount: asked.Count.Singles}}
+	own := request{path: "/batchAddIp", token: asked.Token, into: &answer, body: ownBody{Instance: asked.On.Instance, IPs: named, Count: asked.Count.Singles, V6: v6}}
+	if asked.Subnet != "" {
+		req.path, req.body = "/privateIp/batchAddCrossSubnet", object{"subnetId": asked.Subnet, "isIpv6": v6, "privateIps": crossed(asked, "privateIpAddress")}
+		own.path, own.body = ownCrossPath, object{"instanceId": asked.On.Instance, "singleEniAndSubentIps": []object{
+			{"eniId": asked.On.ID, "subnetId": asked.Subnet, "ipAndSubnets": crossed(asked, "privateIp")}}}
+	}
 	var err error
 	if asked.On.Primary {
-		err = d.onOwn(ctx, asked.On.Instance, request{path: "/batchAddIp", token: asked.Token, into: &answer,
-			body: ownBody{Instance: asked.On.Instance, IPs: named, Count: asked.Count.Singles, V6: v6}})
+		err = d.onOwn(ctx, asked.On.Instance, own)
 	} else {
 		err = d.onENI(ctx, asked.On.ID, req)
 	}
@@ -51,6 +56,20 @@ func (d *Driver) Assign(ctx context.Context, asked driver.Assign) (driver.Assign
 		got.Addresses = append(got.Addresses, addr)
 	}
 	return got, nil
+}
+
+// ownCrossPath is the end of the path for addresses of other subnets of a primary ENI. There is a version 1 of it alone.
+const ownCrossPath = "/batchAddIpCrossSubnet"
+
+// object is the body of a request whose type the SDK has only in a package of its own.
+type object map[string]any
+
+// crossed returns addresses of another subnet as bodies have them, by the name that an address has there.
+func crossed(asked driver.Assign, name string) (list []object) {
+	for _, a := range asked.Addresses {
+		list = append(list, object{name: a.String(), "subnetId": asked.Subnet})
+	}
+	return list
 }
 
 // Unassign implements driver.Driver. A request with an address that the ENI lacks changes
@@ -71,7 +90,7 @@ func (d *Driver) onOwn(ctx context.Context, instance string, r request) error {
 		return err
 	}
 	version := "/v2"
-	if r.bare = isBare(s); r.bare {
+	if r.bare = isBare(s); r.bare || r.path == ownCrossPath {
 		version = "/v1"
 	}
 	r.method, r.path = "PUT", version+"/instance"+r.path

@@ -24,11 +24,8 @@ func (d *Driver) Create(ctx context.Context, asked driver.Create) (driver.Interf
 	if err != nil {
 		return driver.Interface{}, d.ownError(ctx, cloud.ErrForbidden, err.Error())
 	}
-	body := sdk.CreateEniArgs{
-		Name: nameOf(asked.Mark.Instance), Description: text, SubnetId: asked.Subnet,
-		SecurityGroupIds: g.plain, EnterpriseSecurityGroupIds: g.enterprise,
-		PrivateIpSet: []sdk.PrivateIp{{Primary: true}},
-	}
+	body := sdk.CreateEniArgs{Name: nameOf(asked.Mark.Instance), Description: text, SubnetId: asked.Subnet,
+		SecurityGroupIds: g.plain, EnterpriseSecurityGroupIds: g.enterprise, PrivateIpSet: []sdk.PrivateIp{{Primary: true}}}
 	if asked.IPv6 {
 		body.Ipv6PrivateIpSet = []sdk.PrivateIp{{}}
 	}

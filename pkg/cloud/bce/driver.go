@@ -37,6 +37,10 @@ type Options struct {
 	VPC      string
 	Zone     string // as the metadata service names it, "zoneA", or as subnets do, "cn-bj-a"
 
+	// CrossSubnet: the account is on Baidu's white list for addresses of other subnets. No request
+	// tells that: people say so.
+	CrossSubnet bool
+
 	Timeout time.Duration // of one request, 0 is 20 s
 }
 
@@ -84,9 +88,13 @@ const perCall = 10
 const usualPause = 500 * time.Millisecond
 
 // Traits implements driver.Driver.
-func (*Driver) Traits() driver.Traits { return Traits() }
+func (d *Driver) Traits() driver.Traits {
+	t := Traits()
+	t.CrossSubnet = d.o.CrossSubnet
+	return t
+}
 
-// Traits returns what is peculiar to the cloud. Simulations use it too, which have no Driver.
+// Traits returns what is peculiar to the cloud, for an account that is on no white list. Simulations use it too, which have no Driver.
 func Traits() driver.Traits {
 	// Why each is as it is: the table of differences in DESIGN.md.
 	return driver.Traits{

@@ -79,7 +79,7 @@ func meaningOf(req request, status int, said refusal) (means meaning) {
 	switch {
 	case noSuchIPs.MatchString(said.Message):
 		means, known = meanings[missingAddress], true
-	case code == "badrequest" && req.bare && strings.HasSuffix(req.path, "/batchAddIp"):
+	case code == "badrequest" && req.bare && (strings.HasSuffix(req.path, "/batchAddIp") || strings.HasSuffix(req.path, ownCrossPath)):
 		// bare metal says so where virtual machines have a code for their limit: Baidu's
 		// driver, cce-network-v2/pkg/bce/api/cloud/error.go
 		means, known = meaning{kind: cloud.ErrLimit}, true
@@ -169,6 +169,9 @@ func (d *Driver) refusalError(req request, answer wire.Answer) error {
 		text += " (request " + d.keys.Hide(said.RequestID) + ")"
 	}
 	m := meaningOf(req, answer.Status, said)
+	if strings.HasSuffix(req.path, "CrossSubnet") && (m.kind == cloud.ErrForbidden || m.kind == cloud.ErrLimit) {
+		text += whiteList
+	}
 	out := &driver.Error{Kind: m.kind, Why: m.why, Detail: text, RetryAfter: answer.After}
 	if m.why == cloud.Unauthorized {
 		out.Action = req.method + " " + req.path // Baidu's policies allow whole services, so there is no name for one action
@@ -176,6 +179,10 @@ func (d *Driver) refusalError(req request, answer wire.Answer) error {
 	}
 	return out
 }
+
+// whiteList is what people can do where addresses of other subnets are refused. The code by which an account is
+// refused that is not on the white list is in no list: any refusal for a right or a limit may be that.
+const whiteList = " (Baidu puts addresses of other subnets on ENIs for accounts on a white list, by a work order; without it set cloud.crossSubnet of operator.yaml to false)"
 
 // hints say what a person can do, by the API's code.
 var hints = map[string]string{

@@ -26,6 +26,7 @@ var requests = map[string]string{
 func TestDriverContract(t *testing.T) {
 	for name, k := range map[string]setup{
 		"a virtual machine":      {v6: true},
+		"on the white list":      {v6: true, cross: true},
 		"short pages":            {endpoint: endpoint.Options{Keys: map[string]string{accessKey: secretKey}, MaxPage: 3}},
 		"bare metal by its role": {typ: "ebc.l5", endpoint: endpoint.Options{Role: true}},
 	} {

@@ -9,26 +9,16 @@ import (
 
 // The actions that methods of the driver are made of, as the API's reference names them.
 const (
-	actInstance = "GetInstanceDetail"
-	actQuota    = "GetEniQuota"
-	actDetail   = "GetEniDetail"
-	actList     = "ListEni"
-	actSubnets  = "ListSubnets"
-	actSubnet   = "GetSubnetDetail"
-	actCreate   = "CreateEni"
-	actAttach   = "AttachEniInstance"
-	actDetach   = "DetachEniInstance"
-	actDelete   = "DeleteEni"
-	actAdd      = "BatchAddPrivateIp"
-	actRemove   = "BatchDeletePrivateIp"
-	actUpdate   = "UpdateEni"
-	actGroups   = "UpdateEniSecurityGroup"
-	actOwnAdd   = "InstanceBatchAddIp"
-	actOwnDel   = "InstanceBatchDelIp"
+	actInstance, actQuota             = "GetInstanceDetail", "GetEniQuota"
+	actDetail, actList                = "GetEniDetail", "ListEni"
+	actSubnets, actSubnet             = "ListSubnets", "GetSubnetDetail"
+	actCreate, actDelete              = "CreateEni", "DeleteEni"
+	actAttach, actDetach              = "AttachEniInstance", "DetachEniInstance"
+	actAdd, actCross, actRemove       = "BatchAddPrivateIp", "BatchAddPrivateIpCrossSubnet", "BatchDeletePrivateIp"
+	actUpdate, actGroups              = "UpdateEni", "UpdateEniSecurityGroup"
+	actOwnAdd, actOwnCross, actOwnDel = "InstanceBatchAddIp", "InstanceBatchAddIpCrossSubnet", "InstanceBatchDelIp"
 
-	actReserve   = "CreateIpreserve"
-	actUnreserve = "DeleteIpreserve"
-	actReserved  = "ListIpreserve"
+	actReserve, actUnreserve, actReserved = "CreateIpreserve", "DeleteIpreserve", "ListIpreserve"
 )
 
 // methodActions returns the actions that each method is made of for a virtual machine. (For bare
@@ -40,6 +30,7 @@ func methodActions() map[string][]string {
 		"Interfaces": {actInstance, actList}, driver.InterfacesMade: {actList}, driver.InterfacesLoose: {actList}, driver.InterfacesByID: {actDetail},
 		"Create": {actCreate}, "Attach": {actAttach}, "Detach": {actDetach}, "Delete": {actDelete},
 		"Assign": {actAdd}, "Unassign": {actRemove}, driver.AssignPrimary: {actOwnAdd}, driver.UnassignPrimary: {actOwnDel},
+		driver.AssignCross: {actCross}, driver.AssignPrimaryCross: {actOwnCross},
 		"Rewrite": {actUpdate}, "SetGroups": {actGroups},
 		"Reserve": {actReserve}, "Unreserve": {actUnreserve}, "Reservations": {actReserved},
 	}
@@ -50,7 +41,7 @@ func methodActions() map[string][]string {
 func accountBuckets() map[string]cloud.Bucket {
 	ten, five, one := cloud.Bucket{Burst: 10, PerSecond: 5}, cloud.Bucket{Burst: 5, PerSecond: 5}, cloud.Bucket{Burst: 1, PerSecond: 1}
 	return map[string]cloud.Bucket{
-		actAdd: ten, actRemove: ten, actInstance: ten, actQuota: ten, actDetail: ten, actSubnet: ten,
+		actAdd: ten, actCross: ten, actRemove: ten, actInstance: ten, actQuota: ten, actDetail: ten, actSubnet: ten,
 		actCreate: five, actAttach: five,
 		actDelete: one, actList: one, actSubnets: one,
 		actReserve: one, actUnreserve: one, actReserved: one,

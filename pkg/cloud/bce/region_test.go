@@ -18,6 +18,7 @@ func TestContractOfARegion(t *testing.T) {
 	}{
 		"short pages":        {setup{endpoint: endpoint.Options{Keys: map[string]string{accessKey: secretKey}, MaxPage: 2}}, engine.Options{}},
 		"dual stack and lag": {setup{v6: true, account: sim.Options{Seed: 1, Lag: 20 * time.Millisecond, AttachTime: 5 * time.Millisecond}}, engine.Options{IPv6: true}},
+		"on the white list for addresses of other subnets, dual stack": {setup{v6: true, cross: true}, engine.Options{IPv6: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloudtest.RegionContract(t, func(t *testing.T) cloudtest.RegionSubject {

@@ -36,6 +36,8 @@ type site struct {
 	*endpoint.Endpoint
 	url string
 	v6  bool
+
+	cross bool
 }
 
 // setup is what a site is like.
@@ -44,6 +46,8 @@ type setup struct {
 	endpoint endpoint.Options
 	typ      string // of the instances, "" is bcc.g5.c4m8
 	v6       bool
+	cross    bool // people say that the account is on the white list for addresses of other subnets
+	unlisted bool // and it is not
 }
 
 func newSite(t testing.TB, k setup) *site {
@@ -73,8 +77,9 @@ func newSite(t testing.TB, k setup) *site {
 		k.endpoint.Keys = map[string]string{accessKey: secretKey}
 	}
 	time.Sleep(k.account.Lag) // until describes show the instances
+	k.endpoint.CrossSubnet = k.cross && !k.unlisted
 	e := endpoint.New(a, k.endpoint)
-	return &site{a, e, serve(t, e.Handler()), k.v6}
+	return &site{a, e, serve(t, e.Handler()), k.v6, k.cross}
 }
 
 func serve(t testing.TB, h http.Handler) (url string) {
@@ -102,7 +107,7 @@ func (s *site) open(t testing.TB, instance string, o engine.Options) (*engine.No
 // driver returns the driver on an instance.
 func (s *site) driver(t testing.TB, instance string) (*Driver, *faulty) {
 	t.Helper()
-	d, err := New(Options{Endpoint: s.url, Metadata: serve(t, s.Metadata(instance))})
+	d, err := New(Options{Endpoint: s.url, Metadata: serve(t, s.Metadata(instance)), CrossSubnet: s.cross})
 	must(t, err)
 	return d, quicken(d)
 }

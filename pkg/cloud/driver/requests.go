@@ -12,6 +12,9 @@ const (
 	InterfacesLoose = "Interfaces.Loose"
 	AssignPrimary   = "Assign.Primary"
 	UnassignPrimary = "Unassign.Primary"
+
+	AssignCross        = "Assign.Cross" // addresses of another subnet
+	AssignPrimaryCross = "Assign.Cross.Primary"
 )
 
 // Part returns the part of Subnets that a call with the filter is.
@@ -40,7 +43,12 @@ func (f Filter) Part() string {
 
 // Part returns the part of Driver.Assign that a call with it is.
 func (a Assign) Part() string {
-	if a.On.Primary {
+	switch {
+	case a.Subnet != "" && a.On.Primary:
+		return AssignPrimaryCross
+	case a.Subnet != "":
+		return AssignCross
+	case a.On.Primary:
 		return AssignPrimary
 	}
 	return "Assign"

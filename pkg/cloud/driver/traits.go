@@ -33,7 +33,8 @@ type Traits struct {
 	Exact bool
 	// Moves: Assign can take IPv4 addresses by name from another ENI of the subnet.
 	Moves bool
-	// CrossSubnet: Assign takes addresses by name of another subnet of the zone than the ENI's.
+	// CrossSubnet: Assign takes addresses by name of another subnet of the zone than the ENI's. It
+	// is asked for one address at a time, because no cloud says how many it takes.
 	CrossSubnet bool
 	// Types: Shapes works. Else it fails with cloud.ErrForbidden.
 	Types bool

@@ -37,8 +37,10 @@ func putsOfOther(account *account) {
 		before := account.settledSubnet(asked.Subnet).Free
 		_, err := account.byName(on, family, free[0])
 		account.checkKind(err, cloud.ErrForbidden) // it is not said that it is another's
-		_, err = account.Assign(account.ctx, driver.Assign{On: on, Family: family, Addresses: free, Subnet: asked.Subnet, Token: account.newMark().Token})
-		account.must(err)
+		for _, one := range free {
+			_, err = account.Assign(account.ctx, driver.Assign{On: on, Family: family, Addresses: []netip.Addr{one}, Subnet: asked.Subnet, Token: account.newMark().Token})
+			account.must(err)
+		}
 		account.checkCarries(on.ID, family, append(slices.Clone(has), free...))
 		_, err = account.byName(there, family, free[0])
 		account.checkReason(err, cloud.AddressTaken)

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"crypto/rand"
 	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/enipool/enipool/pkg/cloud/driver"
@@ -65,7 +66,7 @@ func requestsAreSent(account *account) {
 		}
 		before := account.s.Calls()
 		err := call()
-		if part != driver.AssignPrimary && part != driver.UnassignPrimary { // what is refused was sent, too
+		if !slices.Contains([]string{driver.AssignPrimary, driver.UnassignPrimary, driver.AssignCross, driver.AssignPrimaryCross}, part) { // what is refused was sent, too
 			account.must(err)
 		}
 		got := account.s.Calls()
@@ -91,6 +92,11 @@ func requestsAreSent(account *account) {
 			u.Addresses = append(u.Addresses, account.in.V4.Addr())
 		}
 		sends(u.Part(), func() error { return account.Unassign(account.ctx, u) })
+		// The subnet's own address is nobody's: this is refused, on whatever list the account is.
+		w = driver.Assign{On: on, Family: eni.IPv4, Addresses: []netip.Addr{account.in.V4.Addr()}, Subnet: account.in.ID, Token: rand.Text()}
+		if _, crosses := account.traits.Requests[w.Part()]; crosses {
+			sends(w.Part(), func() error { _, err := account.Assign(account.ctx, w); return err })
+		}
 	}
 	sends("Shape", func() error { _, err := account.Shape(account.ctx, account.self); return err })
 	if account.traits.Types {

@@ -1,6 +1,7 @@
 package drivertest_test
 
 import (
+	"fmt"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
@@ -125,14 +126,19 @@ func TestTheSimulatedAccountsDriverKeepsTheContract(t *testing.T) {
 }
 
 func TestADriverOverASocketKeepsTheContract(t *testing.T) {
-	drivertest.Contract(t, func(t *testing.T) drivertest.Subject {
-		w := open(t, sim.LikeEC2(), sim.Options{}).start(t, "small")
-		srv := httptest.NewServer(w.Handler())
-		t.Cleanup(srv.Close)
-		s := w.subject(t, nil)
-		d, err := sim.Dial(srv.URL, "i-1")
-		must(t, err)
-		s.Driver, s.Page = d, 0 // its pages are those of a real account
-		return s
-	})
+	for _, crosses := range []bool{false, true} {
+		t.Run(fmt.Sprint("crosses subnets ", crosses), func(t *testing.T) {
+			drivertest.Contract(t, func(t *testing.T) drivertest.Subject {
+				w := open(t, sim.LikeEC2(), sim.Options{}).start(t, "small")
+				srv := httptest.NewServer(w.Handler())
+				t.Cleanup(srv.Close)
+				s := w.subject(t, nil)
+				d, err := sim.Dial(srv.URL, "i-1")
+				must(t, err)
+				d.CrossSubnet = crosses
+				s.Driver, s.Page = d, 0 // its pages are those of a real account
+				return s
+			})
+		})
+	}
 }

@@ -101,7 +101,11 @@ type exactly struct {
 func (e *exactly) assignAll(ctx context.Context, addrs []netip.Addr, take bool) error {
 	for _, f := range []eni.Family{eni.IPv4, eni.IPv6} {
 		all := union(ofFamily(addrs, f))
-		for part := range slices.Chunk(all, cmp.Or(e.t.PerCall, max(len(all), 1))) {
+		size := cmp.Or(e.t.PerCall, max(len(all), 1))
+		if e.subnet != "" {
+			size = 1
+		}
+		for part := range slices.Chunk(all, size) {
 			if err := e.assignPart(ctx, f, part, take); err != nil {
 				return err
 			}

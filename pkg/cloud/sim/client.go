@@ -20,6 +20,8 @@ import (
 // Remote is the driver of a node of an account that another process serves. It behaves as
 // EC2 does.
 type Remote struct {
+	CrossSubnet bool // an ENI carries addresses of other subnets: set it before the first call
+
 	url  string
 	http *http.Client
 	node string

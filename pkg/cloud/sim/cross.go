@@ -40,7 +40,7 @@ func (a *Account) giveAddresses(n *nic, addrs []netip.Addr) {
 }
 
 // namedOf returns the pool that asked addresses by name come from. A request may name another
-// subnet of the zone, but not with a Network, whose links only carry addresses of their own subnet.
+// subnet of the zone.
 func (a *Account) namedOf(n *nic, family eni.Family, asked AddressRequest) (*pool, error) {
 	own := a.subnets[n.Subnet]
 	if asked.Subnet == "" || asked.Subnet == own.ID {
@@ -52,8 +52,6 @@ func (a *Account) namedOf(n *nic, family eni.Family, asked AddressRequest) (*poo
 		return nil, fail(NoSuchSubnet, asked.Subnet, "")
 	case s.Zone != own.Zone || s.pool(family) == nil:
 		return nil, fail(OutsideSubnet, asked.Subnet, "it is of zone %q and has %v; the interface is of %q", s.Zone, s.families(), own.Zone)
-	case a.o.Network != nil:
-		return nil, fail(NotSupported, asked.Subnet, "links carry addresses of their own subnet alone")
 	}
 	return s.pool(family), nil
 }

@@ -220,7 +220,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		{"ENI in no subnet", attach(iface("x", 2, "10.0.7.1/24", "fd00:10::77/64")), "attach ENI x to node n1: eni x: gateway 10.0.7.1: is the primary address itself"},
 		{"ENI in an unknown subnet", attach(iface("x", 2, "10.0.7.7/24", "fd00:10::77/64")), "attach ENI x to node n1: no subnet 10.0.7.0/24 with gateway 10.0.7.1"},
 		{"gateway", n.Assign("eni-1", addrs("10.0.0.1")...), "assign addresses to ENI eni-1: address 10.0.0.1 is the gateway of its subnet"},
-		{"another subnet", n.Assign("eni-1", addrs("10.0.1.9")...), "assign addresses to ENI eni-1: address 10.0.1.9 is in no subnet of the ENI"},
+		{"no subnet", n.Assign("eni-1", addrs("10.0.7.9")...), "assign addresses to ENI eni-1: address 10.0.7.9 is in no subnet of the VPC"},
 		{"another's address", n.Assign("eni-1", addrs("10.0.0.30")...), "assign addresses to ENI eni-1: address 10.0.0.30 is of ENI eni-3"},
 		{"unassign another's", n.Unassign("eni-1", addrs("10.0.0.30")...), "unassign addresses from ENI eni-1: address 10.0.0.30 is of ENI eni-3"},
 		{"unassign a primary", n.Unassign("eni-1", addrs("10.0.0.10")...), "unassign addresses from ENI eni-1: address 10.0.0.10 is primary: it stays as long as the ENI"},

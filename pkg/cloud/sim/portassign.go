@@ -54,8 +54,9 @@ func (n *Network) mayAssign(p *port, a netip.Addr) error {
 	if owner := n.owner[a]; owner != nil && owner != p {
 		return fmt.Errorf("address %s is of ENI %s", a, owner.eni.ID)
 	}
-	if !p.hasSubnetOf(a) {
-		return fmt.Errorf("address %s is in no subnet of the ENI", a)
+	// Whether it may be one of another subnet than the ENI's is the account's to say. The router knows each address by its port.
+	if !p.eni.Net(eni.FamilyOf(a)).IsValid() || !slices.ContainsFunc(n.subnets, func(s eni.Subnet) bool { return s.CIDR.Contains(a) }) {
+		return fmt.Errorf("address %s is in no subnet of the VPC", a)
 	}
 	if slices.ContainsFunc(n.subnets, func(s eni.Subnet) bool { return s.Gateway == a }) {
 		return fmt.Errorf("address %s is the gateway of its subnet", a)

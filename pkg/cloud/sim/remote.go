@@ -11,6 +11,7 @@ import (
 // Traits implements driver.Driver.
 func (c *Remote) Traits() driver.Traits {
 	t := LikeEC2()
+	t.CrossSubnet = c.CrossSubnet
 	t.Times = driver.Times{Poll: 100 * time.Millisecond, Slow: time.Second, Settle: RemoteSettle}
 	return t
 }

@@ -64,5 +64,5 @@ func checkBudget(conf operatorconf.Config, t driver.Traits) error {
 // asAgents returns the cloud as an agent on the operator's instance would name it.
 func asAgents(c operatorconf.Cloud) agentconf.Cloud {
 	return agentconf.Cloud{Provider: c.Provider, Endpoint: c.Endpoint, Metadata: c.Metadata, Region: c.Region, Instance: c.Instance, VPC: c.VPC,
-		Cluster: c.Cluster, Subnets: c.Subnets, SubnetTags: c.SubnetTags, SecurityGroups: c.SecurityGroups, Tags: c.Tags, Prefixes: c.Prefixes, Timeout: c.Timeout}
+		Cluster: c.Cluster, Subnets: c.Subnets, SubnetTags: c.SubnetTags, SecurityGroups: c.SecurityGroups, Tags: c.Tags, Prefixes: c.Prefixes, CrossSubnet: c.CrossSubnet, Timeout: c.Timeout}
 }

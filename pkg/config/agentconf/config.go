@@ -78,6 +78,7 @@ type Cloud struct {
 	SecurityGroups []string          // of new ENIs; none: those of the node's primary ENI
 	Tags           map[string]string // of new ENIs
 	Prefixes       bool              // aws: IPv4 addresses come as /28 prefixes
+	CrossSubnet    bool              // baidu, sim: an operator alone; ENIs carry addresses of other subnets of their zone
 	MaxENIs        int               // baidu: on the instance, the primary ENI among them, 0 is what the API says
 	MaxIPsPerENI   int               // baidu: of each family, the primary among them, 0 is what the API says
 

@@ -50,6 +50,7 @@ type Cloud struct {
 	SecurityGroups []string
 	Tags           map[string]string
 	Prefixes       bool
+	CrossSubnet    bool // Baidu's: the account is on the white list for addresses of other subnets
 
 	Describe time.Duration
 	Timeout  time.Duration
@@ -108,6 +109,9 @@ func checkTogether(file *keys.Reader, c *Config) {
 	}
 	if c.Cloud.Provider == agentconf.Baidu && c.Cloud.Prefixes && file.AllSound("cloud.provider", "cloud.prefixes") {
 		file.AddError("cloud.prefixes", c.Cloud.Prefixes, "false with provider baidu, whose ENIs take no prefixes")
+	}
+	if c.Cloud.Provider == agentconf.AWS && c.Cloud.CrossSubnet && file.AllSound("cloud.provider", "cloud.crossSubnet") {
+		file.AddError("cloud.crossSubnet", c.Cloud.CrossSubnet, "false with provider aws, whose ENIs take addresses of their own subnet alone")
 	}
 	if c.Observe && c.Topologies && file.AllSound("observe", "topologies") {
 		// To take a gate off is a change, and a pod of a topology without it would wait on its node for an address that nobody brings.

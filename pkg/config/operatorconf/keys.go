@@ -52,6 +52,7 @@ func cloudKeys(cloud *Cloud) []keys.Key {
 		keys.Words("cloud.securityGroups", &cloud.SecurityGroups).About("aws, baidu: security groups of new ENIs, by ID; none: those of the node's primary ENI."),
 		keys.Tags("cloud.tags", &cloud.Tags).About("aws, baidu: tags of new ENIs, beside those by which the operator knows them."),
 		keys.Flag("cloud.prefixes", &cloud.Prefixes).About("aws: IPv4 addresses come as prefixes of 16."),
+		keys.Flag("cloud.crossSubnet", &cloud.CrossSubnet).About("baidu, sim: ENIs carry addresses of topologies' subnets though they lie in others; on Baidu the account has to be on the white list for that."),
 		keys.Duration("cloud.describe", &cloud.Describe, time.Second, time.Hour).About("How often the ENIs of all nodes are described."),
 		keys.Duration("cloud.timeout", &cloud.Timeout, time.Second, LeaseDuration-3*time.Second).
 			About("When a request counts as lost. It ends before the lease does, which is held for 15s: an operator that was stopped sends nothing late."),

@@ -137,22 +137,18 @@ func (d *decision) chooseFor(pod Pod, node Node, family eni.Family, cluster *top
 		return
 	}
 	d.steps.Creates = append(d.steps.Creates, claim)
-	for _, e := range node.ENIs {
-		if carries(e, claim.Subnet) && d.mayCarry(node, e, pod.Name, family) {
-			d.takePlace(node, e, claim)
-			return
-		}
-	}
+	d.freeENI(node, claim)
 }
 
 // alike is what pods without an address have in common that can have the same ones.
 type alike struct {
 	topology, zone, subnets string
+	anywhere                bool
 	family                  eni.Family
 }
 
 func alikeOf(of topology.Topology, on topology.Node, family eni.Family) alike {
-	return alike{of.Name, on.Zone, strings.Join(on.Subnets, " "), family}
+	return alike{of.Name, on.Zone, strings.Join(on.Subnets, " "), on.Anywhere, family}
 }
 
 // isKnownFor tells whether what becomes of a pod follows from what has become of one like it: there is no room for it either, or as many claims are

@@ -152,7 +152,8 @@ func (d *decision) stepClaim(c held) {
 	f.At = d.attachment(c.Addr, f.Pod.Node)
 	d.forgetAttached(c.Addr, f.At)
 	if n, is := d.nodes[f.Pod.Node]; is && c.Phase == topology.OnItsWay && f.At.Known && f.At.Node != n.Name {
-		f.Target, f.OneCall = d.targetOn(n, c.Claim), d.mayMove(c.Claim)
+		f.Target = d.targetOn(n, c.Claim)
+		f.OneCall = d.mayMove(c.Claim) && d.nodes[f.At.Node].isOwn(f.At.ENI, c.Subnet) && n.isOwn(f.Target, c.Subnet)
 	}
 	f.Late = d.isLate(c.Claim)
 	step := topology.Next(c.Claim, f, d.now)
@@ -278,8 +279,8 @@ func (d *decision) targetOn(n Node, c topology.Claim) string {
 // freeENI does that, and has none made.
 func (d *decision) freeENI(n Node, c topology.Claim) string {
 	f, pod := c.Family(), Name{c.Namespace, c.Pod}
-	for _, e := range n.ENIs {
-		if carries(e, c.Subnet) && d.mayCarry(n, e, pod, f) {
+	for _, e := range d.carriers(n, c.Subnet) {
+		if d.mayCarry(n, e, pod, f) {
 			d.takePlace(n, e, c)
 			return e.ID
 		}
@@ -297,8 +298,7 @@ func (d *decision) takePlace(n Node, e ENI, c topology.Claim) {
 
 // makeOn has an ENI made for an address, if there may be one more.
 func (d *decision) makeOn(n Node, c topology.Claim) {
-	sameZone := slices.ContainsFunc(d.subnets, func(s topology.Subnet) bool { return s.ID == c.Subnet && s.Zone == n.Zone })
-	if o := d.of(n.Name); n.MayMake && n.Serves && sameZone && o.Make.Subnet == "" {
+	if o := d.of(n.Name); n.MayMake && n.Serves && d.isIn(c.Subnet, n.Zone) && o.Make.Subnet == "" {
 		o.Make = Make{c.Subnet, c.Topology, n.Created}
 	}
 }
@@ -309,6 +309,7 @@ func (d *decision) nodeFor(n Node, pod Name, f eni.Family) topology.Node {
 	for _, e := range n.ENIs {
 		if d.mayCarry(n, e, pod, f) {
 			is.Subnets = append(is.Subnets, e.Subnet)
+			is.Anywhere = n.Crosses
 		}
 	}
 	return is

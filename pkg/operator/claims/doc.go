@@ -57,6 +57,8 @@ type Node struct {
 	Published   map[netip.Addr]bool // no sandbox has it, by its agent's word
 	Quarantined map[netip.Addr]bool
 	Open        map[netip.Addr]bool // that a call is about which has not ended, or of which nobody knows how
+	Crosses     bool                // its ENIs carry addresses of all subnets of its zone
+	NoCross     string              // why they don't now though the cloud could, "" if it can't
 	Yields      map[string]int      // by subnet: places on ENIs there that idle addresses of the pool leave, or could
 }
 

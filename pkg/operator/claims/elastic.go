@@ -63,7 +63,7 @@ func (d *decision) bringElastic(e kept) {
 		d.of(e.node)
 		return
 	}
-	c := topology.Claim{Addr: e.Addr, Topology: e.Topology, Namespace: e.Namespace, Pod: e.Pod, Subnet: d.subnetOf(e.Addr)}
+	c := topology.Claim{Addr: e.Addr, Topology: e.Topology, Namespace: e.Namespace, Pod: e.Pod, Subnet: d.SubnetOf(e.Addr)}
 	target := d.targetOn(n, c)
 	if target == "" && d.of(n.Name).Make.Subnet != c.Subnet {
 		delete(d.elastic, e.Addr)
@@ -77,8 +77,8 @@ func (d *decision) bringElastic(e kept) {
 	}
 }
 
-// subnetOf returns the subnet that an address lies in, "" if none is known.
-func (k *Known) subnetOf(at netip.Addr) string {
+// SubnetOf returns the subnet that an address lies in, "" if none is known.
+func (k *Known) SubnetOf(at netip.Addr) string {
 	for _, s := range k.subnets {
 		if s.V4.IsValid() && s.V4.Contains(at) || s.V6.IsValid() && s.V6.Contains(at) {
 			return s.ID

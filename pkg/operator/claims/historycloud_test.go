@@ -6,10 +6,13 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/operator/claims"
 	"github.com/enipool/enipool/pkg/order"
+	"github.com/enipool/enipool/pkg/topology"
 )
 
 // place is where the cloud has an address: on an ENI or nowhere, and until a describe shows that for sure where it was before.
@@ -42,6 +45,7 @@ var (
 	errTaken = errors.New("another ENI has it")
 	errLimit = errors.New("the ENI can't carry one more")
 	errLost  = errors.New("there is no answer")
+	errCross = errors.New("addresses of other subnets are not put on ENIs")
 )
 
 // takeEffect lets the cloud do a call. One that was sent too long ago it does not do: what takes addresses may come as late as a fence lets it, what brings them
@@ -87,6 +91,19 @@ func (w *world) takeEffect(c *call) {
 
 // assign gives an ENI all that a call names, or nothing. What another ENI has it never takes: ranges are reserved.
 func (w *world) assign(c *call) error {
+	for _, at := range c.bring {
+		own := w.subnetOfENI(c.eni)
+		switch in := subnetOfAddr(at); {
+		case in == own:
+		case in != subnetOfAddr(c.bring[0]), w.nodes[c.node].zone != "zone-"+in, !w.cross:
+			w.complain("%v are to be on %s in %s", c.bring, c.eni, own)
+		case w.uncrossed: // for a while the account is not on the list
+			w.note("cross refused", "%s to %s", at, c.eni)
+			return errCross
+		default:
+			w.note("crossed", "%s to %s", at, c.eni)
+		}
+	}
 	count := 0
 	for _, is := range w.cloud {
 		if is.eni == c.eni {
@@ -109,6 +126,21 @@ func (w *world) assign(c *call) error {
 	}
 	return nil
 }
+
+// subnetOfENI returns where an ENI lies.
+func (w *world) subnetOfENI(id string) string {
+	for _, n := range w.nodes {
+		for _, is := range n.nics {
+			if is.id == id {
+				return is.subnet
+			}
+		}
+	}
+	return ""
+}
+
+// subnetOfAddr returns the subnet that an address of a topology lies in.
+func subnetOfAddr(at netip.Addr) string { return []string{"a", "b"}[at.As4()[2]] }
 
 // answer tells who has made a call what came of it, or that there is no answer. What has not taken effect by then may do so later.
 func (w *world) answer(c *call, told bool) {
@@ -150,3 +182,21 @@ func (w *world) show(n *node) order.Description {
 }
 
 func (w *world) moment() order.Moment { return order.Moment{Mono: w.now, Wall: w.wall()} }
+
+func subnetOf(zone string) string { return strings.TrimPrefix(zone, "zone-") }
+
+// subnets are as the operator has them: both are the nodes' too, and the topologies' ranges in them are reserved in the cloud.
+func subnets() (list []topology.Subnet) {
+	for i, id := range []string{"a", "b"} {
+		net := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i), 0}), 24)
+		list = append(list, topology.Subnet{ID: id, Zone: "zone-" + id, V4: net, Ready: true, Reserved: []netip.Prefix{netip.PrefixFrom(net.Addr(), 26)}, KeptFirst: 4, KeptLast: 1})
+	}
+	return list
+}
+
+// asENI returns an ENI as a node's status has it.
+func (is nic) asENI() order.ENI {
+	third := map[string]byte{"a": 0, "b": 1, "p": 2, "q": 3}[is.subnet]
+	v4 := eni.Net{Primary: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, third, byte(200 + is.index)}), 24), Gateway: netip.AddrFrom4([4]byte{10, 0, third, 1})}
+	return order.ENI{ID: is.id, Index: is.index, Subnet: is.subnet, State: order.Attached, Token: is.token, V4: v4}
+}

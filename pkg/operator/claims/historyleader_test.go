@@ -23,11 +23,12 @@ type leader struct {
 	paused, dead      bool
 	known             *claims.Known
 	claims.Checked
-	cut     map[string]bool
-	inbox   []func(*leader)
-	members []*member
-	orders  map[string]claims.Orders
-	setsAt  time.Duration // when StatefulSets may be listed next
+	cut       map[string]bool
+	inbox     []func(*leader)
+	members   []*member
+	orders    map[string]claims.Orders
+	setsAt    time.Duration // when StatefulSets may be listed next
+	noCrossTo time.Duration // until when ENIs get no addresses of other subnets
 }
 
 // member is a node as a leader knows it.
@@ -185,6 +186,7 @@ func (l *leader) noteNode(i int) {
 			}
 		}
 	}
+	is.Crosses = l.w.cross && l.w.now >= l.noCrossTo
 	is.MayMake = is.Serves && len(v.Status.ENIs) < mostENIs
 	l.known.SetNode(is)
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/enipool/enipool/pkg/operator/claims"
 	"github.com/enipool/enipool/pkg/order"
@@ -118,7 +119,7 @@ func (l *leader) beginCalls(i int, v order.View) {
 		if len(take) > 0 {
 			m.term.Asked(v.Status, take...)
 			l.begin(i, &call{eni: e.ID, take: take})
-		} else if bring := bringable(v.Status, orders.Assign[e.ID]); len(bring) > 0 && !l.cut[n.name] {
+		} else if bring := inOneSubnet(e.Subnet, bringable(v.Status, orders.Assign[e.ID])); len(bring) > 0 && !l.cut[n.name] {
 			l.begin(i, &call{eni: e.ID, bring: bring})
 		}
 	}
@@ -137,6 +138,17 @@ func bringable(s order.Status, addrs []netip.Addr) (list []netip.Addr) {
 		}
 	}
 	return list
+}
+
+// inOneSubnet returns those of the addresses that are of one subnet: of the ENI's, if any is.
+func inOneSubnet(own string, addrs []netip.Addr) []netip.Addr {
+	if len(addrs) == 0 {
+		return nil
+	}
+	if !slices.ContainsFunc(addrs, func(a netip.Addr) bool { return subnetOfAddr(a) == own }) {
+		own = subnetOfAddr(addrs[0])
+	}
+	return slices.DeleteFunc(slices.Clone(addrs), func(a netip.Addr) bool { return subnetOfAddr(a) != own })
 }
 
 // begin sends a call.
@@ -172,6 +184,8 @@ func (l *leader) endCall(c *call, err error) {
 		m.deeds = append(m.deeds, func(t *order.Term, v order.View) order.Status {
 			return t.Assigned(v, w.moment(), c.eni, asPrefixes(c.bring)...)
 		})
+	case err == errCross:
+		l.noCrossTo = w.now + time.Minute
 	case len(c.bring) > 0 && err == errTaken:
 		for _, a := range c.bring {
 			l.known.NoteRefused(a, w.wall(), "")

@@ -44,9 +44,12 @@ type name = claims.Name
 type world struct {
 	*rand.Rand
 	off    string // the rule that is left out, "" for none
+	cross  bool   // the cloud puts addresses of other subnets on ENIs, and few nodes have an ENI in those of the topologies
 	now    time.Duration
 	serial int
 	well   bool // nothing goes wrong any more
+
+	uncrossed bool // the cloud refuses addresses of other subnets
 
 	names    []name
 	pods     map[name]*pod
@@ -122,7 +125,7 @@ func source(subnet, net, from, to string) crd.Source {
 }
 
 func newWorld(seed uint64, off string) *world {
-	w := &world{Rand: newRand(seed), off: off, now: time.Hour, pods: map[name]*pod{}, setThere: true, objects: map[string]*crd.AddressClaim{}, cloud: map[netip.Addr]place{},
+	w := &world{Rand: newRand(seed), off: off, cross: off == "" && seed%2 == 0, now: time.Hour, pods: map[name]*pod{}, setThere: true, objects: map[string]*crd.AddressClaim{}, cloud: map[netip.Addr]place{},
 		promises: map[name]promise{}, history: history{counts: map[string]int{}}}
 	for _, pod := range strings.Fields("fixed-0 fixed-1 fixed-2 sticky-0 sticky-1 sticky-2 elastic-0 elastic-1 tight-0 tight-1") {
 		w.names = append(w.names, name{Namespace: "ns", Name: pod})
@@ -142,7 +145,10 @@ func newWorld(seed uint64, off string) *world {
 	for i, zone := range []string{"zone-a", "zone-a", "zone-b", "zone-b"} {
 		n := &node{name: fmt.Sprint("node-", i), zone: zone, released: map[netip.Addr]time.Duration{}, early: map[netip.Addr]string{}}
 		n.nics = []nic{{id: n.name + "/0", subnet: "p"}}
-		if i%2 == 0 { // the others get an ENI when a pod needs one
+		switch {
+		case w.cross:
+			n.nics = append(n.nics, nic{id: n.name + "/1", subnet: "q", index: 1})
+		case i%2 == 0: // the others get an ENI when a pod needs one
 			n.nics = append(n.nics, nic{id: n.name + "/1", subnet: subnetOf(zone), index: 1})
 		}
 		n.state = &ipam.State{Settings: ipam.Settings{MarkMask: ipam.DefaultMarkMask, Families: []eni.Family{eni.IPv4}, CoolDown: coolDown}}
@@ -155,24 +161,6 @@ func newWorld(seed uint64, off string) *world {
 	}
 	w.lead()
 	return w
-}
-
-func subnetOf(zone string) string { return strings.TrimPrefix(zone, "zone-") }
-
-// subnets are as the operator has them: both are the nodes' too, and the topologies' ranges in them are reserved in the cloud.
-func subnets() (list []topology.Subnet) {
-	for i, id := range []string{"a", "b"} {
-		net := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i), 0}), 24)
-		list = append(list, topology.Subnet{ID: id, Zone: "zone-" + id, V4: net, Ready: true, Reserved: []netip.Prefix{netip.PrefixFrom(net.Addr(), 26)}, KeptFirst: 4, KeptLast: 1})
-	}
-	return list
-}
-
-// asENI returns an ENI as a node's status has it.
-func (is nic) asENI() order.ENI {
-	third := map[string]byte{"a": 0, "b": 1, "p": 2}[is.subnet]
-	v4 := eni.Net{Primary: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, third, byte(200 + is.index)}), 24), Gateway: netip.AddrFrom4([4]byte{10, 0, third, 1})}
-	return order.ENI{ID: is.id, Index: is.index, Subnet: is.subnet, State: order.Attached, Token: is.token, V4: v4}
 }
 
 // tell tells all leaders of a change. It reaches each of them later.

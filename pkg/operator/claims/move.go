@@ -82,6 +82,11 @@ func (k *Known) mayMove(c topology.Claim) bool {
 	return can && c.Family() == eni.IPv4 && !slices.ContainsFunc(reserved, within) && k.moving.refused[c.Addr] <= k.moving.Now
 }
 
+// isOwn tells whether an ENI of the node lies in a subnet, or is none: no call moves an address from or to one of another subnet.
+func (n Node) isOwn(id, subnet string) bool {
+	return id == "" || slices.ContainsFunc(n.ENIs, func(e ENI) bool { return e.ID == id && e.Subnet == subnet })
+}
+
 // isLate tells whether a call that moves a claim's address to its ToENI may take effect yet, for all that this leader knows. What leaders before
 // it have sent may for a fence; and after that a describe has to show what it did.
 func (k *Known) isLate(c topology.Claim) bool {

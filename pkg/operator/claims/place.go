@@ -13,8 +13,29 @@ import (
 // agent says how many it could do without, and releases one as for pods of other nodes that wait. Until the topology's address is there nothing else gets
 // the place: see Orders.Yield.
 
-// carries tells whether an ENI can have addresses of a subnet.
-func carries(e ENI, subnet string) bool { return e.Subnet == subnet }
+// carriers returns the ENIs of a node that can have addresses of a subnet: those in the subnet first. Where the cloud carries
+// addresses across subnets the others can too, as long as the subnet is one of the node's zone.
+func (d *decision) carriers(n Node, subnet string) (list []ENI) {
+	for _, e := range n.ENIs {
+		if e.Subnet == subnet {
+			list = append(list, e)
+		}
+	}
+	if !n.Crosses || !d.isIn(subnet, n.Zone) {
+		return list
+	}
+	for _, e := range n.ENIs {
+		if e.Subnet != subnet {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// isIn tells whether a subnet is known to lie in a zone.
+func (k *Known) isIn(subnet, zone string) bool {
+	return slices.ContainsFunc(k.subnets, func(s topology.Subnet) bool { return s.ID == subnet && s.Zone == zone })
+}
 
 // demand is a place that a pod needs.
 type demand struct{ node, uid string }
@@ -25,9 +46,12 @@ func (d *decision) awaitPlace(node Node, pod Pod, subnets []string, none topolog
 	o := d.of(node.Name)
 	switch {
 	case o.Make.Subnet != "" || !node.Full || !node.Serves:
-		return none
+		return node.explained(none)
 	case d.yields[demand{node.Name, pod.UID}]: // of its other family: a place has room for both
 		return yielding(node, none)
+	}
+	if node.Crosses { // a place on any of its ENIs would do
+		subnets = append(slices.Clone(subnets), slices.Sorted(maps.Keys(node.Yields))...)
 	}
 	for _, id := range subnets {
 		if node.Yields[id] > o.Yield[id] {
@@ -39,8 +63,17 @@ func (d *decision) awaitPlace(node Node, pod Pod, subnets []string, none topolog
 			return yielding(node, none)
 		}
 	}
+	none = node.explained(none)
 	return topology.Wait{Cause: topology.NoPlace, Until: none.Until,
 		Message: fmt.Sprintf("%s: it can have no more ENIs, and none has an idle address that could make room (%d places are kept for topologies: pool.topologyPlaces of its agent.yaml)", none.Message, node.Places)}
+}
+
+// explained returns why a pod waits with why no ENI of another subnet serves it, where that could be.
+func (n Node) explained(none topology.Wait) topology.Wait {
+	if n.NoCross != "" && none.Cause == topology.NoSlot {
+		none.Message += " (" + n.NoCross + ")"
+	}
+	return none
 }
 
 func yielding(n Node, none topology.Wait) topology.Wait {

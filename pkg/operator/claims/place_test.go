@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -165,5 +166,48 @@ func TestBothAddressesGoWhereBothHaveRoom(t *testing.T) {
 	steps := k.Decide(noon, true)
 	if o := steps.Nodes["n"]; len(o.Assign) != 0 || o.Make.Subnet != "" || len(steps.Waits) != 1 || steps.Waits[0].Wait.Cause != topology.NoSlot {
 		t.Errorf("%+v, %+v", o, steps.Waits)
+	}
+}
+
+// other is an ENI of another subnet of the zone.
+func other(room int) ENI {
+	return ENI{ID: "eni-2", Subnet: "x", Room: map[eni.Family]int{eni.IPv4: room}}
+}
+
+func TestAnENIOfAnotherSubnetServesWhereTheCloudCrosses(t *testing.T) {
+	for name, tt := range map[string]struct {
+		node   Node
+		on     string // the ENI that gets the address, "" for none
+		makes  bool
+		yields string // the subnet in which a place is left
+		says   string // why it waits
+	}{
+		"its own subnet first":     {Node{ENIs: []ENI{other(1), fullENI(1, 0)}, Crosses: true}, "eni-1", false, "", ""},
+		"there is no room":         {Node{ENIs: []ENI{other(1), fullENI(0, 0)}, Crosses: true, MayMake: true}, "eni-2", false, "", ""},
+		"there is no ENI":          {Node{ENIs: []ENI{other(1)}, Crosses: true, MayMake: true}, "eni-2", false, "", ""},
+		"no room on any":           {Node{ENIs: []ENI{other(0)}, Crosses: true, MayMake: true}, "", true, "", ""},
+		"no room, and one is idle": {Node{ENIs: []ENI{other(0)}, Crosses: true, Full: true, Yields: map[string]int{"x": 1}}, "", false, "x", "makes room"},
+		"the cloud does not":       {Node{ENIs: []ENI{other(1)}, MayMake: true}, "", true, "", ""},
+		"it is refused for now":    {Node{ENIs: []ENI{other(1)}, Full: true, NoCross: "the list"}, "", false, "", "(the list)"},
+		"it is in another zone":    {Node{ENIs: []ENI{other(1)}, Crosses: true, Zone: "y"}, "", false, "", "in zone y"},
+	} {
+		k := elasticOf(t, 0, tt.node, v4, "a")
+		if tt.node.Zone != "" {
+			n := k.nodes["n"]
+			n.Zone = tt.node.Zone
+			k.SetNode(n)
+		}
+		steps := k.Decide(noon, true)
+		o, said := steps.Nodes["n"], ""
+		for _, w := range steps.Waits {
+			said += w.Wait.Message
+		}
+		on := ""
+		for id := range o.Assign {
+			on += id
+		}
+		if on != tt.on || (o.Make.Subnet != "") != tt.makes || tt.yields != "" && o.Yield[tt.yields] != 1 || tt.says == "" != (said == "") || !strings.Contains(said, tt.says) {
+			t.Errorf("%s: %q; %+v", name, said, o)
+		}
 	}
 }

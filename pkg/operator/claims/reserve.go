@@ -62,6 +62,7 @@ func (d *decision) keep(node string, r order.Reserved) {
 type Basis struct {
 	Orders
 	Decided bool // it was decided about the node in this term
+	Crosses bool // ENIs carry addresses of other subnets
 	Claimed func(netip.Addr) bool
 }
 
@@ -92,7 +93,9 @@ func Keep(view order.View, ordered order.Status, by Basis) []order.Reserved {
 			if claimed {
 				before.Topology = "" // else it would be its next pod's
 			}
-			if (claimed || kept || !by.Decided && !known[a]) && !decided[a] {
+			// What is of another subnet came for a pod of a topology, and is for no other one.
+			crossed := by.Crosses && !e.HasInSubnet(a)
+			if (claimed || kept || crossed || !by.Decided && !known[a]) && !decided[a] {
 				reserved = append(reserved, order.Reserved{Addr: a, Topology: before.Topology})
 			}
 		}

@@ -246,7 +246,7 @@ func (d *decision) bringReady(e kept) {
 		d.of(e.node)
 		return
 	}
-	c := topology.Claim{Addr: e.Addr, Topology: e.Topology, Subnet: d.subnetOf(e.Addr)}
+	c := topology.Claim{Addr: e.Addr, Topology: e.Topology, Subnet: d.SubnetOf(e.Addr)}
 	target := d.freeENI(n, c)
 	if target == "" {
 		delete(d.elastic, e.Addr)

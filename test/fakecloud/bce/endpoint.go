@@ -24,6 +24,8 @@ type Options struct {
 	MaxPage  int  // how many ENIs or subnets a page has at most, 0 is 1000
 	NoQuota  bool // the quotas are all 0, as for kinds of instances that have none
 	NoTokens bool // client tokens are not looked at
+
+	CrossSubnet bool // the account is on the white list for addresses of other subnets
 }
 
 // Endpoint serves an account. Its methods may be called from several goroutines.
@@ -108,7 +110,7 @@ func Limited(o sim.Options) sim.Options {
 	}
 	o.Mutating, o.Describing = rate(10), rate(20)
 	o.Buckets = map[string]sim.Bucket{
-		"CreateEni": rate(5), "AttachEniInstance": rate(5), "BatchAddPrivateIp": rate(5),
+		"CreateEni": rate(5), "AttachEniInstance": rate(5), "BatchAddPrivateIp": rate(5), "BatchAddPrivateIpCrossSubnet": rate(5),
 		"DeleteEni": rate(1), "ListEni": rate(1),
 	}
 	return o

@@ -71,6 +71,8 @@ func actionOf(pattern string, r *request) (action, bool) {
 		return action{"DeletePrivateIp", true, deletePrivateIP}, true
 	case "POST /v1/eni/{id}/privateIp/batchAdd":
 		return action{"BatchAddPrivateIp", true, batchAddPrivateIP}, true
+	case "POST /v1/eni/{id}/privateIp/batchAddCrossSubnet":
+		return action{"BatchAddPrivateIpCrossSubnet", true, batchAddCrossSubnet}, true
 	case "POST /v1/eni/{id}/privateIp/batchDel":
 		return action{"BatchDeletePrivateIp", true, batchDeletePrivateIP}, true
 	case "GET /v1/subnet":
@@ -87,6 +89,8 @@ func actionOf(pattern string, r *request) (action, bool) {
 		return action{"GetInstanceDetail", false, instanceDetail}, true
 	case "PUT /v2/instance/batchAddIp", "PUT /v1/instance/batchAddIp":
 		return action{"InstanceBatchAddIp", true, instanceBatchAddIP}, true
+	case "PUT /v1/instance/batchAddIpCrossSubnet":
+		return action{"InstanceBatchAddIpCrossSubnet", true, instanceBatchAddIPCrossSubnet}, true
 	case "PUT /v2/instance/batchDelIp", "PUT /v1/instance/batchDelIp":
 		return action{"InstanceBatchDelIp", true, instanceBatchDelIP}, true
 	case "GET /v1/vpcPort/{id}":
@@ -115,7 +119,7 @@ func changeOf(r *request) (action, bool) {
 var patterns = []string{
 	"GET /v1/eni", "POST /v1/eni", "GET /v1/eni/quota", "GET /v1/eni/{id}", "GET /v1/eni/{id}/status", "DELETE /v1/eni/{id}",
 	"PUT /v1/eni/{id}", "POST /v1/eni/{id}/privateIp", "DELETE /v1/eni/{id}/privateIp/{address}",
-	"POST /v1/eni/{id}/privateIp/batchAdd", "POST /v1/eni/{id}/privateIp/batchDel",
+	"POST /v1/eni/{id}/privateIp/batchAdd", "POST /v1/eni/{id}/privateIp/batchAddCrossSubnet", "PUT /v1/instance/batchAddIpCrossSubnet", "POST /v1/eni/{id}/privateIp/batchDel",
 	"GET /v1/subnet", "GET /v1/subnet/{id}", "GET /v2/instance/{id}",
 	"POST /v1/subnet/ipreserve", "GET /v1/subnet/ipreserve", "DELETE /v1/subnet/ipreserve/{id}",
 	"PUT /v2/instance/batchAddIp", "PUT /v1/instance/batchAddIp", "PUT /v2/instance/batchDelIp", "PUT /v1/instance/batchDelIp",

@@ -169,25 +169,40 @@ func instanceBatchAddIP(_ *Endpoint, r *request) (effect, error) {
 	}
 	w, err := requestOf(b.IPs, b.Count, f)
 	return func(tx *sim.Tx) (any, error) {
-		_, _, i, err := ofKind(tx, r, b.Instance)
+		if _, _, _, err := ofKind(tx, r, b.Instance); err != nil {
+			return nil, err
+		}
+		i, err := bareOwn(tx, b.Instance)
 		if err != nil {
 			return nil, err
 		}
-		if m, err := tx.Instance(b.Instance); err != nil {
-			return nil, err
-		} else if t, err := tx.Type(m.Type); err != nil {
-			return nil, err
-		} else if kindOf(t) == "bcc" {
-			return nil, refuse("OperationDenied", http.StatusForbidden, "it takes effect when the virtual machine is rebooted")
-		}
-		got, err := tx.Assign(i.ID, w)
-		if err != nil {
-			return nil, err
-		}
-		return struct {
-			IPs []string `json:"privateIps"`
-		}{texts(got)}, nil
+		return assignsOwn(tx, i, w)
 	}, err
+}
+
+// bareOwn returns the own ENI of bare metal.
+func bareOwn(tx *sim.Tx, instance string) (sim.Interface, error) {
+	m, i, err := own(tx, instance)
+	if err != nil {
+		return i, err
+	}
+	if t, err := tx.Type(m.Type); err != nil {
+		return i, err
+	} else if kindOf(t) == "bcc" {
+		return i, refuse("OperationDenied", http.StatusForbidden, "it takes effect when the virtual machine is rebooted")
+	}
+	return i, nil
+}
+
+// assignsOwn assigns addresses to an own ENI and returns the answer.
+func assignsOwn(tx *sim.Tx, i sim.Interface, asked sim.AddressRequest) (any, error) {
+	got, err := tx.Assign(i.ID, asked)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		IPs []string `json:"privateIps"`
+	}{texts(got)}, nil
 }
 
 func instanceBatchDelIP(_ *Endpoint, r *request) (effect, error) {
