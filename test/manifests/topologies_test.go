@@ -33,15 +33,7 @@ func TestAPodOfANamespaceWithTopologiesIsGated(t *testing.T) {
 	for name, labels := range map[string]map[string]string{
 		"db": {"enipool.io/topologies": "enabled"}, "off": {"enipool.io/topologies": "disabled"}, "web": nil,
 	} {
-		_, err := c.admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
-		c.must(err)
-		c.Eventually("the account of "+name, func() error {
-			_, err := c.admin.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
-			if err != nil {
-				_, err = c.admin.CoreV1().ServiceAccounts(name).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
-			}
-			return err
-		})
+		c.addNamespace(name, labels)
 	}
 	try := func(namespace string, change func(*corev1.Pod)) (string, error) {
 		p := podWith("p", change)
