@@ -39,7 +39,7 @@ func (n Node) takes(subnet string) bool { return n.Anywhere || slices.Contains(n
 // lowest address that no pod had before, or the one that has been free for the longest time: peers may still know the others.
 func Choose(of Topology, pod Pod, node Node, family eni.Family, cluster *Cluster) (Claim, Wait) {
 	if of.Strategy == Fixed && pod.StatefulSet.Name == "" {
-		return Claim{}, Wait{Cause: NoStatefulSet, Message: fmt.Sprintf("topology %s gives Fixed addresses, and the pod belongs to no StatefulSet", of.Name)}
+		return Claim{}, Wait{Cause: NoStatefulSet, Message: fmt.Sprintf("topology %s gives Fixed addresses, and no StatefulSet of apps/v1 controls the pod: have it selected by a Sticky topology", of.Name)}
 	}
 	if of.keeps() {
 		if c, has := cluster.Claims.Of(of.Name, pod, family); has {

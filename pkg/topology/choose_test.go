@@ -170,7 +170,7 @@ func TestAPodWithoutAnAddressIsToldWhatIsAwaited(t *testing.T) {
 		message string
 	}{
 		{"it is of no StatefulSet", Fixed, zNode, func(_ *Cluster, _ *Topology, p *Pod) { p.StatefulSet = Workload{} }, NoStatefulSet,
-			"topology t gives Fixed addresses, and the pod belongs to no StatefulSet"},
+			"topology t gives Fixed addresses, and no StatefulSet of apps/v1 controls the pod: have it selected by a Sticky topology"},
 		{"a subnet is not the topologies' own", Sticky, zNode, func(k *Cluster, _ *Topology, _ *Pod) { k.Subnets[1].Exclusive = false }, TopologyNotReady,
 			"topology t: subnet s-z is not Exclusive, and 10.0.0.16/30 is not reserved in the cloud"},
 		{"another zone", Sticky, Node{Name: "n", Zone: "x", Anywhere: true}, func(*Cluster, *Topology, *Pod) {}, NoSubnet, "no subnet of topology t with ipv4 is ready in zone x"},

@@ -17,7 +17,7 @@ import (
 func TestAnotherFieldManagerAppliesWithoutConflict(t *testing.T) {
 	c := start(t, kube.Options{})
 	c.Apply(operatorDefinitions)
-	for _, dir := range []string{root + "/crds", operatorWithPages(t), everything(t, root+"/overlays/aws")} {
+	for _, dir := range []string{root + "/crds", root + "/topologies", operatorWithPages(t), everything(t, root+"/overlays/aws")} {
 		text := filepath.Join(t.TempDir(), "all.yaml")
 		c.must(os.WriteFile(text, []byte(build(t, dir)), 0o600))
 		apply := func(manager string) error {
@@ -57,15 +57,17 @@ func TestTheAgentsOfAnotherFieldManagerAreTakenOff(t *testing.T) {
 // The kinds stay where a tool prunes: they would take their objects with them.
 func TestTheKindsAreKeptByToolsThatPrune(t *testing.T) {
 	kinds := 0
-	for _, o := range decode(t, "crds", build(t, root+"/crds")) {
-		if kind, is := o.(*apiextensionsv1.CustomResourceDefinition); is {
-			kinds++
-			if kind.Annotations["argocd.argoproj.io/sync-options"] != "Prune=false,Delete=false" || kind.Annotations["kustomize.toolkit.fluxcd.io/prune"] != "disabled" {
-				t.Errorf("%s: %v", kind.Name, kind.Annotations)
+	for _, dir := range []string{"crds", "topologies"} {
+		for _, o := range decode(t, dir, build(t, root+"/"+dir)) {
+			if kind, is := o.(*apiextensionsv1.CustomResourceDefinition); is {
+				kinds++
+				if kind.Annotations["argocd.argoproj.io/sync-options"] != "Prune=false,Delete=false" || kind.Annotations["kustomize.toolkit.fluxcd.io/prune"] != "disabled" {
+					t.Errorf("%s: %v", kind.Name, kind.Annotations)
+				}
 			}
 		}
 	}
-	if kinds != 2 {
+	if kinds != 4 {
 		t.Errorf("%d kinds", kinds)
 	}
 }

@@ -16,25 +16,33 @@ import (
 func TestTheOperatorIsTakenOffWithoutARest(t *testing.T) {
 	c := start(t, kube.Options{ControllerManager: true})
 	c.install(root + "/crds")
+	c.install(root + "/topologies")
 	c.install(root + "/operator")
-	c.Kubectl("wait", "--for=condition=Established", "crd/nodenetworks.enipool.io")
+	c.Kubectl("wait", "--for=condition=Established", "crd/nodenetworks.enipool.io", "crd/addressclaims.enipool.io")
 	c.addNode("n1", nil)
 	c.must(c.objects(c.Config().Token).Create(context.Background(), c.nodeNetwork("n1")))
-	kind := func(want bool) {
+	c.Apply(keptClaim)
+	kinds := func(there bool) {
 		t.Helper()
-		err := kube.Wait(20*time.Second, func() error {
-			got, err := c.TryKubectl("get", "crd", "nodenetworks.enipool.io", "--ignore-not-found", "--output=jsonpath={.metadata.name} {.metadata.deletionTimestamp}")
-			if got = strings.TrimSpace(got); err == nil && (got == "nodenetworks.enipool.io") != want {
-				err = errors.New(got)
+		for _, name := range []string{"nodenetworks.enipool.io", "addressclaims.enipool.io"} {
+			err := kube.Wait(20*time.Second, func() error {
+				got, err := c.TryKubectl("get", "crd", name, "--ignore-not-found", "--output=jsonpath={.metadata.name} {.metadata.deletionTimestamp}")
+				want := "" // not one that waits for its objects either
+				if there {
+					want = name
+				}
+				if got = strings.TrimSpace(got); err == nil && got != want {
+					err = errors.New(got)
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatalf("the kind %s is there: want %t: %v", name, there, err)
 			}
-			return err
-		})
-		if err != nil {
-			t.Fatalf("the kind is there: want %t: %v", want, err)
 		}
 	}
 	c.Kubectl("delete", "--kustomize="+root+"/operator")
-	kind(true)
+	kinds(true)
 	made := c.nodeNetwork("n1")
 	made.Name = "n2"
 	c.must(c.objects(c.Config().Token).Create(context.Background(), made)) // as an agent does whose operator comes again
@@ -42,6 +50,15 @@ func TestTheOperatorIsTakenOffWithoutARest(t *testing.T) {
 	if out, err := exec.Command("go", "run", "../../plugins/enipoolctl", "migrate", "withdraw", "--kubeconfig", c.Kubeconfig("admin")).CombinedOutput(); err != nil {
 		t.Fatalf("withdraw: %v\n%s", err, out)
 	}
-	c.Kubectl("delete", "--kustomize="+root+"/crds")
-	kind(false)
+	c.Kubectl("delete", "--wait=false", "--kustomize="+root+"/topologies")
+	c.Kubectl("delete", "--wait=false", "--kustomize="+root+"/crds")
+	kinds(false)
 }
+
+// keptClaim is an address that an operator has kept for a pod.
+const keptClaim = `
+apiVersion: enipool.io/v1alpha1
+kind: AddressClaim
+metadata: {name: 10.1.0.32, finalizers: [enipool.io/address]}
+spec: {topology: databases, subnet: subnet-0a1, address: 10.1.0.32, namespace: db, pod: mysql-0, keep: TTL, ttl: 168h0m0s}
+`

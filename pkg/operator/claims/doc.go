@@ -26,7 +26,7 @@ type Pod struct {
 	Name
 	UID, Node, Topology string
 	StatefulSet         topology.Workload
-	Ended               bool       // it has succeeded or failed, or never ran
+	Ended               bool       // it has succeeded or failed, or never ran; or it is on its node's network
 	V4, V6              netip.Addr // that its kubelet shows, zero for none
 }
 

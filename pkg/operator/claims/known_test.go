@@ -130,3 +130,31 @@ func TestAnElasticAddressIsKeptUntilItsNodeIsDescribed(t *testing.T) {
 		}
 	}
 }
+
+// A tool that puts a backup back makes claims before the StatefulSets that they are of, by their names. One whose StatefulSet takes longer than the lists wait
+// ends: the page of topologies has no operator run until all is back. It stays when its StatefulSet, with another uid, is there in time.
+func TestAClaimOfABackupNeedsItsStatefulSetInTime(t *testing.T) {
+	at := netip.MustParseAddr("10.0.0.9")
+	for _, back := range []bool{false, true} {
+		none := []Pod{}
+		k := knownWith(t, Event{Complete: true}, Event{Pods: &none}, Event{Pods: &none}, Event{Claim: claimOf("a", "1", "")})
+		first := k.Decide(noon, true)
+		if len(first.Writes) != 1 || first.Writes[0].Status.Phase != topology.Free || !first.Sets {
+			t.Fatalf("at first: %+v", first)
+		}
+		written := claimOf("a", "2", "Free")
+		written.Status.FreeSince = &metav1.Time{Time: noon}
+		if err := k.Take(Event{Claim: written}); err != nil {
+			t.Fatal(err)
+		}
+		k.TakeSets(nil, noon.Add(time.Second))
+		if back {
+			k.TakeSets([]Name{{"db", "db"}}, noon.Add(20*time.Second))
+		}
+		k.TakeSets(map[bool][]Name{true: {{"db", "db"}}}[back], noon.Add(31*time.Second))
+		last := k.Decide(noon.Add(time.Minute), true)
+		if ends := len(last.Writes) == 1 && last.Writes[0].Addr == at && last.Writes[0].Status.Phase == topology.Releasing; ends == back {
+			t.Errorf("its StatefulSet is back in time: %v, and then %+v", back, last.Writes)
+		}
+	}
+}

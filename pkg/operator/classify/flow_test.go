@@ -64,6 +64,24 @@ func TestAPodGetsTheTopologyThatGoesFirst(t *testing.T) {
 	}
 }
 
+// A pod in its node's network may have the gate by its template, or since a webhook has put it there after the gate had come. An address of its own it
+// would never use, and keep from a pod that needs it.
+func TestAPodOnItsNodesNetworkBelongsToNoTopology(t *testing.T) {
+	w := newWorld(t)
+	w.ready()
+	w.addTopology("db", nil)
+	w.in(func(*term) {
+		p := gated("db", "proxy", "x")
+		p.Spec.HostNetwork = true
+		w.put(p)
+		w.put(gated("db", "pod", "x"))
+		w.settle()
+		if got, other := saysOf(w.pod("db", "proxy")), saysOf(w.pod("db", "pod")); got != ",,,false" || other != "db,db,a,false" {
+			t.Errorf("it has %s, and one with an address of its own %s", got, other)
+		}
+	})
+}
+
 // Before all there is has been told of a pod would be taken for one of no topology, and the gate would go.
 func TestNoPodIsClassifiedByAPartOfWhatThereIs(t *testing.T) {
 	w := newWorld(t)

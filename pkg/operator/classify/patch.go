@@ -18,6 +18,7 @@ type Pod struct {
 	topology.Pod // without the labels of its namespace
 	Version      string
 	Annotated    bool // it has annotations
+	OnHost       bool // in its node's network: it has no address of its own, whatever selects it
 	Affinity     *corev1.Affinity
 	gateAt       int // among its gates
 }
@@ -35,6 +36,7 @@ func PodOf(p *corev1.Pod) (Pod, bool) {
 		return is, false
 	}
 	is.Version, is.Labels, is.Annotated, is.Affinity = p.ResourceVersion, maps.Clone(p.Labels), len(p.Annotations) > 0, p.Spec.Affinity.DeepCopy()
+	is.OnHost = p.Spec.HostNetwork
 	if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == "StatefulSet" && strings.HasPrefix(owner.APIVersion, "apps/") {
 		is.StatefulSet = topology.Workload{Name: owner.Name, UID: string(owner.UID)}
 	}

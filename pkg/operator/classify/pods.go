@@ -84,9 +84,12 @@ func (t *term) classifyPod(k key, now time.Time) {
 		return
 	}
 	p.barred, p.done = time.Time{}, false
-	answer, is := t.classify(p.Pod.Pod)
-	if !is {
-		return // until its namespace is told of
+	var answer outcome
+	if !p.OnHost {
+		var is bool
+		if answer, is = t.classify(p.Pod.Pod); !is {
+			return // until its namespace is told of
+		}
 	}
 	if why := answer.wait; why.Cause != "" {
 		t.tellPod(p, string(why.Cause), why.Message)

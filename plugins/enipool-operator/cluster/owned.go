@@ -85,7 +85,7 @@ func (o Claims) ReadPod(ctx context.Context, of claims.Name) (*claims.Pod, error
 // podOf returns a pod as much as claims go by it.
 func podOf(p *corev1.Pod) claims.Pod {
 	is := claims.Pod{Name: claims.Name{Namespace: p.Namespace, Name: p.Name}, UID: string(p.UID), Node: p.Spec.NodeName, Topology: p.Labels[classify.Gate],
-		Ended: p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed}
+		Ended: p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.Spec.HostNetwork} // on its node's network it needs no address
 	for _, ip := range p.Status.PodIPs {
 		switch at, err := netip.ParseAddr(ip.IP); {
 		case err != nil:

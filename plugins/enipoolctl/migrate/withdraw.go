@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/operator"
+	"github.com/enipool/enipool/pkg/operator/claims"
 	"github.com/enipool/enipool/plugins/enipoolctl/cluster"
 )
 
@@ -20,16 +20,17 @@ func withdrawCommand(reach *cluster.Flags) *cobra.Command {
 	line := withdrawal{}
 	cmd := &cobra.Command{
 		Use:   "withdraw",
-		Short: "Once no operator runs, let all NodeNetworks be deleted",
+		Short: "Once no operator runs, let all NodeNetworks and AddressClaims be deleted",
 		Long: `Once no operator runs and each node's agent calls the cloud itself, take from all
-NodeNetworks what lets them stay until an operator has seen to their node's ENIs: the
-kinds can be deleted then. Without it they would wait for an operator for ever. No ENI
-and no address is touched.
+NodeNetworks and AddressClaims what lets them stay until an operator has seen to their
+node's ENIs and to their address: the kinds can be deleted then. Without it they would
+wait for an operator for ever. No ENI and no address is touched.
 
   1. Give all nodes' calls back to their agents: enipoolctl migrate node NAME --to self.
   2. kubectl delete -k of what the operator was installed with.
   3. enipoolctl migrate withdraw
-  4. kubectl delete -k conf/kubernetes/crds`,
+  4. kubectl delete -k conf/kubernetes/crds, and before it of conf/kubernetes/topologies
+     where that is installed.`,
 		Example: "  enipoolctl migrate withdraw --dry-run\n  enipoolctl migrate withdraw --force",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -70,24 +71,43 @@ func (w withdrawal) run(ctx context.Context) error {
 	if left := findOperated(all); len(left) > 0 && !w.force {
 		return fmt.Errorf("an operator called the cloud last for %s; start it again and give the calls back (`enipoolctl migrate node NAME --to self`), or use --force if these nodes are gone for good", listFew(left))
 	}
-	done := 0
-	for i := range all {
-		if !slices.Contains(all[i].Finalizers, operator.Finalizer) {
-			continue
-		}
-		if done++; w.dryRun {
-			continue
-		}
-		if err := w.api.DropFinalizer(ctx, all[i].Name, operator.Finalizer); err != nil {
-			return err
-		}
+	told, err := w.withdrawAll(ctx)
+	switch {
+	case err != nil:
+		return err
+	case w.dryRun:
+		fmt.Fprintf(w.out, "nothing is in the way; %s would no longer wait\n", told)
+	default:
+		fmt.Fprintf(w.out, "%s wait for no operator any more; the kinds can be deleted: kubectl delete -k conf/kubernetes/crds\n", told)
 	}
-	if w.dryRun {
-		fmt.Fprintf(w.out, "nothing is in the way; %d of %d NodeNetworks would no longer wait\n", done, len(all))
-		return nil
-	}
-	fmt.Fprintf(w.out, "%d of %d NodeNetworks wait for no operator any more; the kinds can be deleted: kubectl delete -k conf/kubernetes/crds\n", done, len(all))
 	return nil
+}
+
+// withdrawAll ends what the objects of each kind wait for, and says of how many.
+func (w withdrawal) withdrawAll(ctx context.Context) (told string, err error) {
+	for _, kind := range []struct{ name, resource, finalizer string }{
+		{"NodeNetworks", "nodenetworks", operator.Finalizer}, {"AddressClaims", "addressclaims", claims.Finalizer},
+	} {
+		names, all, err := w.api.ListFinalized(ctx, kind.resource, kind.finalizer)
+		if err != nil {
+			return "", err
+		}
+		for _, name := range names {
+			if w.dryRun {
+				break
+			}
+			if err := w.api.DropFinalizer(ctx, kind.resource, name, kind.finalizer); err != nil {
+				return "", err
+			}
+		}
+		switch {
+		case told == "":
+			told = fmt.Sprintf("%d of %d %s", len(names), all, kind.name)
+		case all > 0: // most clusters have no topologies
+			told += fmt.Sprintf(" and %d of %d %s", len(names), all, kind.name)
+		}
+	}
+	return told, nil
 }
 
 // listFew names a few of many.

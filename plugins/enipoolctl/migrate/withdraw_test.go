@@ -6,10 +6,16 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/operator"
+	"github.com/enipool/enipool/pkg/operator/claims"
 	"github.com/enipool/enipool/plugins/enipoolctl/cluster/clustertest"
 )
+
+// claimed is where AddressClaims are.
+const claimed = "/apis/enipool.io/v1alpha1/addressclaims/"
 
 // Objects are released once nobody leads and no operator called last; others keep what others wait for.
 func TestObjectsWaitForNoOperatorThatIsGone(t *testing.T) {
@@ -39,13 +45,16 @@ func TestObjectsWaitForNoOperatorThatIsGone(t *testing.T) {
 		t.Errorf("a dry run: exit %d, %s", code, text)
 	}
 	object("n2", crd.Operator)
-	if code, text := withdraw("--force"); code != 0 || !strings.Contains(text, "2 of 2 NodeNetworks wait for no operator any more") {
+	for name, finalizers := range map[string][]string{"10.0.0.7": {claims.Finalizer}, "10.0.0.8": nil} {
+		s.Put(claimed+name, &crd.AddressClaim{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "8", Finalizers: finalizers}})
+	}
+	if code, text := withdraw("--force"); code != 0 || !strings.Contains(text, "2 of 2 NodeNetworks and 1 of 2 AddressClaims wait for no operator any more") {
 		t.Errorf("by force: exit %d, %s", code, text)
 	}
 	patched := s.Patched()
 	slices.Sort(patched)
 	want := `{"metadata":{"finalizers":["other.io/keep"],"resourceVersion":"7"}}`
-	if !slices.Equal(patched, []string{networks + "n1 " + want, networks + "n2 " + want}) {
+	if !slices.Equal(patched, []string{claimed + `10.0.0.7 {"metadata":{"finalizers":[],"resourceVersion":"8"}}`, networks + "n1 " + want, networks + "n2 " + want}) {
 		t.Errorf("patched: %v", patched)
 	}
 }
