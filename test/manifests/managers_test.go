@@ -57,7 +57,7 @@ func TestTheAgentsOfAnotherFieldManagerAreTakenOff(t *testing.T) {
 // The kinds stay where a tool prunes: they would take their objects with them.
 func TestTheKindsAreKeptByToolsThatPrune(t *testing.T) {
 	kinds := 0
-	for _, o := range decode(t, "crds", build(t, root+"/crds")) {
+	for _, o := range append(decode(t, "crds", build(t, root+"/crds")), decode(t, "topologies", build(t, root+"/topologies"))...) {
 		if kind, is := o.(*apiextensionsv1.CustomResourceDefinition); is {
 			kinds++
 			if kind.Annotations["argocd.argoproj.io/sync-options"] != "Prune=false,Delete=false" || kind.Annotations["kustomize.toolkit.fluxcd.io/prune"] != "disabled" {
@@ -65,7 +65,28 @@ func TestTheKindsAreKeptByToolsThatPrune(t *testing.T) {
 			}
 		}
 	}
-	if kinds != 2 {
+	if kinds != 4 {
 		t.Errorf("%d kinds", kinds)
+	}
+}
+
+// Who has kubectl explain alone can write a topology.
+func TestWhatPeopleWriteOfATopologyIsExplained(t *testing.T) {
+	for _, o := range decode(t, "topologies", build(t, root+"/topologies")) {
+		kind, is := o.(*apiextensionsv1.CustomResourceDefinition)
+		if !is || kind.Spec.Names.Kind != "PodSubnetTopology" {
+			continue
+		}
+		spec := kind.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		for where, schema := range map[string]apiextensionsv1.JSONSchemaProps{"spec": spec, "spec.strategy": spec.Properties["strategy"], "spec.subnets": *spec.Properties["subnets"].Items.Schema} {
+			if len(schema.Properties) < 2 {
+				t.Errorf("%s has %d fields", where, len(schema.Properties))
+			}
+			for name, field := range schema.Properties {
+				if field.Description == "" {
+					t.Errorf("%s.%s says nothing", where, name)
+				}
+			}
+		}
 	}
 }

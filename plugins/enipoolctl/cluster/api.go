@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/enipool/enipool/pkg/kube"
@@ -210,28 +208,6 @@ func (a *API) DeletePod(ctx context.Context, p *corev1.Pod) error {
 		return fmt.Errorf("delete pod %s: %w", p.Name, err)
 	}
 	return nil
-}
-
-// DropFinalizer takes a finalizer from a NodeNetwork, whatever else changes in it meanwhile.
-func (a *API) DropFinalizer(ctx context.Context, name, finalizer string) error {
-	for {
-		n, err := a.GetNetwork(ctx, name)
-		if err != nil || n == nil {
-			return err
-		}
-		text, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": n.ResourceVersion,
-			"finalizers": slices.DeleteFunc(n.Finalizers, func(f string) bool { return f == finalizer })}})
-		if err != nil {
-			return err
-		}
-		err = a.networks.Patch(types.MergePatchType).Resource(networkKind).Name(name).Body(text).Do(ctx).Error()
-		switch {
-		case err == nil, apierrors.IsNotFound(err):
-			return nil
-		case !apierrors.IsConflict(err):
-			return fmt.Errorf("write NodeNetwork %s: %w", name, err)
-		}
-	}
 }
 
 // GetFile returns a key of a ConfigMap of the namespace.

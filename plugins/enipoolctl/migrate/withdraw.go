@@ -13,6 +13,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/operator"
+	"github.com/enipool/enipool/pkg/operator/claims"
 	"github.com/enipool/enipool/plugins/enipoolctl/cluster"
 )
 
@@ -20,16 +21,16 @@ func withdrawCommand(reach *cluster.Flags) *cobra.Command {
 	line := withdrawal{}
 	cmd := &cobra.Command{
 		Use:   "withdraw",
-		Short: "Once no operator runs, let all NodeNetworks be deleted",
+		Short: "Once no operator runs, let all NodeNetworks and AddressClaims be deleted",
 		Long: `Once no operator runs and each node's agent calls the cloud itself, take from all
-NodeNetworks what lets them stay until an operator has seen to their node's ENIs: the
-kinds can be deleted then. Without it they would wait for an operator for ever. No ENI
-and no address is touched.
+NodeNetworks and AddressClaims what lets them stay until an operator has seen to their
+ENIs and addresses: the kinds can be deleted then. Without it they would wait for an
+operator for ever. No ENI and no address is touched.
 
   1. Give all nodes' calls back to their agents: enipoolctl migrate node NAME --to self.
   2. kubectl delete -k of what the operator was installed with.
   3. enipoolctl migrate withdraw
-  4. kubectl delete -k conf/kubernetes/crds`,
+  4. kubectl delete -k conf/kubernetes/topologies, and of conf/kubernetes/crds`,
 		Example: "  enipoolctl migrate withdraw --dry-run\n  enipoolctl migrate withdraw --force",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -82,12 +83,37 @@ func (w withdrawal) run(ctx context.Context) error {
 			return err
 		}
 	}
+	claimed, err := w.withdrawClaims(ctx)
+	if err != nil {
+		return err
+	}
 	if w.dryRun {
-		fmt.Fprintf(w.out, "nothing is in the way; %d of %d NodeNetworks would no longer wait\n", done, len(all))
+		fmt.Fprintf(w.out, "nothing is in the way; %d of %d NodeNetworks%s would no longer wait\n", done, len(all), claimed)
 		return nil
 	}
-	fmt.Fprintf(w.out, "%d of %d NodeNetworks wait for no operator any more; the kinds can be deleted: kubectl delete -k conf/kubernetes/crds\n", done, len(all))
+	fmt.Fprintf(w.out, "%d of %d NodeNetworks%s wait for no operator any more; the kinds can be deleted: kubectl delete -k conf/kubernetes/crds\n", done, len(all), claimed)
 	return nil
+}
+
+// withdrawClaims does the same for AddressClaims, and says of how many. Addresses stay on their ENIs, and no pod that runs loses one.
+func (w withdrawal) withdrawClaims(ctx context.Context) (text string, err error) {
+	all, err := w.api.ListClaimsIfAny(ctx)
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	done := 0
+	for i := range all {
+		if !slices.Contains(all[i].Finalizers, claims.Finalizer) {
+			continue
+		}
+		if done++; w.dryRun {
+			continue
+		}
+		if err := w.api.DropClaimFinalizer(ctx, all[i].Name, claims.Finalizer); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf(" and %d of %d AddressClaims", done, len(all)), nil
 }
 
 // listFew names a few of many.

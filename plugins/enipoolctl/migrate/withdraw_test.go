@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/kube/crd"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/enipool/enipool/pkg/operator"
+	"github.com/enipool/enipool/pkg/operator/claims"
 	"github.com/enipool/enipool/plugins/enipoolctl/cluster/clustertest"
 )
 
@@ -47,5 +50,26 @@ func TestObjectsWaitForNoOperatorThatIsGone(t *testing.T) {
 	want := `{"metadata":{"finalizers":["other.io/keep"],"resourceVersion":"7"}}`
 	if !slices.Equal(patched, []string{networks + "n1 " + want, networks + "n2 " + want}) {
 		t.Errorf("patched: %v", patched)
+	}
+}
+
+// A claim waits for an operator to take its address from its ENI.
+func TestClaimsWaitForNoOperatorThatIsGone(t *testing.T) {
+	const claimed = "/apis/enipool.io/v1alpha1/addressclaims/"
+	s := clustertest.Start(t)
+	s.Put(leases, lease(time.Hour))
+	for name, finalizers := range map[string][]string{"10.0.0.1": {claims.Finalizer, "other.io/keep"}, "10.0.0.2": nil} {
+		s.Put(claimed+name, &crd.AddressClaim{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "7", Finalizers: finalizers}})
+	}
+	for _, tt := range []struct {
+		args, says, patch string
+	}{
+		{"--dry-run", "0 of 0 NodeNetworks and 1 of 2 AddressClaims would no longer wait", ""},
+		{"--force", "0 of 0 NodeNetworks and 1 of 2 AddressClaims wait for no operator any more", claimed + `10.0.0.1 {"metadata":{"finalizers":["other.io/keep"],"resourceVersion":"7"}}`},
+	} {
+		code, out, errs := run("migrate", "withdraw", "--kubeconfig", s.Kubeconfig, tt.args)
+		if got := strings.Join(s.Patched(), ""); code != 0 || !strings.Contains(out, tt.says) || got != tt.patch {
+			t.Errorf("%s: exit %d, %s%s, patched %s", tt.args, code, out, errs, got)
+		}
 	}
 }
