@@ -57,7 +57,11 @@ func (s *search) tryAssign(ctx context.Context, ahead []string, all bool) error 
 			needs[i] = boundTo(state, device)
 		}
 		device := boundTo(state, s.device)
-		s.lease, err = state.AssignReserved(s.request.Owner, s.request.Conf.Topology, device, s.Now())
+		if s.request.Conf.OfNoTopology {
+			s.lease, err = state.AssignSetAside(s.request.Owner, device, s.Now())
+		} else {
+			s.lease, err = state.AssignReserved(s.request.Owner, s.request.Conf.Topology, device, s.Now())
+		}
 		if err == nil && len(s.lease.Addresses) == 0 {
 			s.lease, err = state.AssignPodBehind(needs, s.request.Owner, device, s.Now())
 		}

@@ -209,3 +209,14 @@ func TestAReservedAddressThatOthersHoldStaysReserved(t *testing.T) {
 		t.Errorf("node state:\n%s\nwant:\n%s", got, want)
 	}
 }
+
+// The runtime has passed the annotations of the pod, and no topology is among them: it gets an address of the node's own, and what is kept for its name stays.
+func TestAPodThatIsOfNoTopologyAnyMoreGetsAnAddressForAnyPod(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	l.reserve("10.0.0.11", "db-0")
+	ofNone := strings.Replace(ofTopology(plain), `"`+eni.TopologyAnnotation+`":"db",`, "", 1)
+	ns := nettest.NewNetns(t, "db-0")
+	res, err := l.add("db-0", ns.Path, ofNone)
+	wantAddress(t, res, err, "10.0.0.12")
+	l.mustDel("db-0", ns.Path, ofNone)
+}

@@ -42,7 +42,8 @@ type Plugin struct {
 	LogLevel                 string        // debug, info, warn, error
 	StatusFailsWhenExhausted bool
 
-	Topology string // of the pod, as its annotation says where the runtime passes those; "" for none
+	Topology     string // of the pod, as its annotation says where the runtime passes those; "" for none
+	OfNoTopology bool   // the runtime has passed the pod's annotations, and that is not among them
 
 	DNS    types.DNS      // for the result
 	Extras netconf.Extras // host ports and limits that the runtime asks for

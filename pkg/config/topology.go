@@ -16,15 +16,18 @@ const AnnotationsCapability = "io.kubernetes.cri.pod-annotations"
 func (p *Plugin) setTopology(top fields) error {
 	value := top.get("runtimeConfig")
 	if !bytes.Contains(value, []byte(eni.TopologyAnnotation)) { // hardly any pod has one, and some have long annotations
+		p.OfNoTopology = bytes.Contains(value, []byte(`"`+AnnotationsCapability+`"`)) // in a value its quotes would be escaped
 		return nil
 	}
 	var runtime, annotations fields
 	err := json.Unmarshal(value, &runtime)
-	if given := runtime.get(AnnotationsCapability); err == nil && given != nil {
+	given := runtime.get(AnnotationsCapability)
+	if err == nil && given != nil {
 		err = json.Unmarshal(given, &annotations)
 	}
 	if err == nil {
 		p.Topology, err = annotations.text(eni.TopologyAnnotation)
+		p.OfNoTopology = p.Topology == "" && given != nil
 	}
 	if err != nil {
 		return &KeyError{Key: "runtimeConfig." + AnnotationsCapability, Value: string(value), Want: "an object of strings"}

@@ -12,7 +12,25 @@ import (
 // has to wait: it is of a topology ("" for none), its namespace is gated, or what is kept for it is not to be
 // had yet.
 func (s *State) AssignReserved(o eni.Owner, topology, device string, now time.Duration) (Lease, error) {
-	waiting, other := s.reservedFor(o, topology)
+	return s.assignReserved(claimant{o, topology, false}, device, now)
+}
+
+// AssignSetAside is AssignReserved for a pod that is known to be of no topology: it gets nothing of what is kept for a pod of its name that is of one,
+// and does not wait for that. The operator would not know of it, and give the address to another pod while this one has it.
+func (s *State) AssignSetAside(o eni.Owner, device string, now time.Duration) (Lease, error) {
+	return s.assignReserved(claimant{o, "", true}, device, now)
+}
+
+// claimant is who asks for what is reserved.
+type claimant struct {
+	eni.Owner
+	topology string // "" for none, or that nobody has told
+	ofNone   bool   // it is known to be of none
+}
+
+func (s *State) assignReserved(c claimant, device string, now time.Duration) (Lease, error) {
+	o, topology := c.Owner, c.topology
+	waiting, other := s.reservedFor(c)
 	gated := s.Settings.IsGated(o.Namespace)
 	if !waiting && other == nil && topology == "" && !gated {
 		return Lease{}, nil // this is all for a pod without a topology
@@ -25,7 +43,7 @@ func (s *State) AssignReserved(o eni.Owner, topology, device string, now time.Du
 			if device != "" && nic.Device != device {
 				continue
 			}
-			if at := s.reservedOnENI(nic.Index, o, topology); at != nil {
+			if at := s.reservedOnENI(nic.Index, c); at != nil {
 				return s.setUsed(nic, at, o, now), nil
 			}
 		}
@@ -35,34 +53,35 @@ func (s *State) AssignReserved(o eni.Owner, topology, device string, now time.Du
 
 // reservedFor tells whether something is reserved for the owner, and what another sandbox of its pod has of
 // that, nil if none has any. A lost one counts no more: the pod may have another one in its place.
-func (s *State) reservedFor(o eni.Owner, topology string) (waiting bool, other *eni.Address) {
+func (s *State) reservedFor(c claimant) (waiting bool, other *eni.Address) {
 	for i := range s.Addresses {
 		a := &s.Addresses[i]
 		switch {
-		case a.Reservation == nil || a.Lost || !isFor(a, o, topology):
+		case a.Reservation == nil || a.Lost || !c.mayHave(a):
 		case a.State == eni.Reserved:
 			waiting = true
-		case other == nil && a.State == eni.Used && a.Owner.Key != o.Key: // what goes back has no owner any more
+		case other == nil && a.State == eni.Used && a.Owner.Key != c.Key: // what goes back has no owner any more
 			other = a
 		}
 	}
 	return waiting, other
 }
 
-// isFor tells whether a reserved address is the owner's. One of a topology gets nothing of what was set aside for a pod of its name that is of none.
-func isFor(a *eni.Address, o eni.Owner, topology string) bool {
-	return a.Reservation.IsFor(o) && (topology == "" || !a.IsSetAside())
+// mayHave tells whether a reserved address is the claimant's. One of a topology gets nothing of what was set aside for a pod of its name that is of none,
+// and the other way round.
+func (c claimant) mayHave(a *eni.Address) bool {
+	return a.Reservation.IsFor(c.Owner) && (c.topology == "" || !a.IsSetAside()) && (!c.ofNone || a.IsSetAside())
 }
 
 // reservedOnENI returns the positions of what the ENI has reserved for the owner, one per family, or nil if a
 // family has none. One for this very pod goes before one for any pod of its name.
-func (s *State) reservedOnENI(index int, o eni.Owner, topology string) []int {
+func (s *State) reservedOnENI(index int, c claimant) []int {
 	var at []int
 	for _, f := range s.Settings.Families {
 		best := none
 		for i := range s.Addresses {
 			a := &s.Addresses[i]
-			if a.ENI != index || a.State != eni.Reserved || a.Family() != f || !isFor(a, o, topology) {
+			if a.ENI != index || a.State != eni.Reserved || a.Family() != f || !c.mayHave(a) {
 				continue
 			}
 			if best == none || s.Addresses[best].Reservation.UID == "" && a.Reservation.UID != "" {

@@ -125,3 +125,23 @@ func TestCheckFindsWhatIsKeptForAnother(t *testing.T) {
 		}
 	}
 }
+
+// A pod that is made again while its namespace has no label is of no topology. The operator gives the address of its name to others, so it must not have it.
+func TestAPodOfNoTopologyGetsNothingThatIsKeptForOneOfItsName(t *testing.T) {
+	for _, gated := range []bool{false, true} {
+		s := nodeState(t, 1, "10.0.0.101 0 free 1\n10.0.0.102 0 free 2")
+		pod := eni.Owner{Key: key("new"), Namespace: "db", Pod: "db-0", UID: "u-1"}
+		keep(s, "10.0.0.101", eni.Reservation{Topology: "db", Namespace: "db", Pod: "db-0"})
+		if gated {
+			s.Settings.Gated = []string{"db"}
+			s.SetAside([]eni.Pod{{Namespace: "db", Name: "db-0", UID: "u-1"}}, sec(1000))
+		}
+		l, err := s.AssignSetAside(pod, "", sec(1001))
+		if !gated && err == nil && len(l.Addresses) == 0 {
+			l, err = s.AssignPod(pod, "", sec(1001))
+		}
+		if err != nil || len(l.Addresses) != 1 || l.Addresses[0].Addr.String() != "10.0.0.102" {
+			t.Errorf("gated %v: %+v, %v", gated, l.Addresses, err)
+		}
+	}
+}

@@ -29,7 +29,7 @@ type claiming struct {
 	flying  map[string]bool          // requests under way, by what they are about
 	barred  map[string]barred
 	setsAt  time.Duration // when StatefulSets may be listed next
-	told    map[string]topology.Cause
+	told    map[string]toldPod
 	open    map[string]map[netip.Addr]bool // by node: what calls are about whose outcome is not in its object yet
 	said    map[string]bool                // what the log has
 	search  search
@@ -64,7 +64,7 @@ func (o *Operator) newClaiming() *claiming {
 		return nil
 	}
 	return &claiming{known: claims.New(o.o.Families, o.o.Lease.Settle), orders: map[string]claims.Orders{}, flying: map[string]bool{}, barred: map[string]barred{},
-		told: map[string]topology.Cause{}, open: map[string]map[netip.Addr]bool{}, said: map[string]bool{}, noCross: map[string]noCross{}}
+		told: map[string]toldPod{}, open: map[string]map[netip.Addr]bool{}, said: map[string]bool{}, noCross: map[string]noCross{}}
 }
 
 // takeClaims takes in what the watch tells.

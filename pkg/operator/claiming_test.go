@@ -315,6 +315,13 @@ func TestPeopleAreToldWhatAPodWaitsFor(t *testing.T) {
 		if !strings.Contains(said, "db/db-0 NoPlace: no ENI of node-000") || !strings.Contains(said, "db/x-0 TopologyNotReady: there is no topology none") || len(c.heard) > 6 {
 			t.Errorf("people heard:\n%s", said)
 		}
+		before := strings.Count(said, "db/db-0 NoPlace")
+		c.mu.Unlock()
+		c.wait(operator.TellAgain)
+		c.mu.Lock()
+		if again := strings.Count(strings.Join(c.heard, "\n"), "db/db-0 NoPlace"); again != before+1 {
+			t.Errorf("its event is dropped, and it was told %d times, then %d", before, again)
+		}
 	})
 }
 

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"time"
 
 	"github.com/enipool/enipool/pkg/operator/claims"
 	"github.com/enipool/enipool/pkg/topology"
@@ -53,13 +54,24 @@ func (t *term) readSets() {
 	})
 }
 
-// tellWaiting tells people what pods wait for, once for each cause: words change with each moment.
+// toldPod is what people were told last of a pod that waits.
+type toldPod struct {
+	cause topology.Cause
+	at    time.Duration
+}
+
+// tellWaiting tells people what pods wait for, once for each cause, since words change with each moment, and before the event of that is dropped.
 func (t *term) tellWaiting(list []claims.Waiting) {
-	c, now := t.claiming, map[string]topology.Cause{}
+	c, now, at := t.claiming, map[string]toldPod{}, t.now().Mono
 	for _, w := range list {
-		now[w.Pod.UID] = w.Wait.Cause
+		was, told := c.told[w.Pod.UID]
+		if told && was.cause == w.Wait.Cause && at < was.at+TellAgain {
+			now[w.Pod.UID] = was
+			continue
+		}
+		now[w.Pod.UID] = toldPod{w.Wait.Cause, at}
 		// What is on its way is told by what comes.
-		if c.told[w.Pod.UID] != w.Wait.Cause && w.Wait.Cause != topology.Moving && w.Wait.Cause != topology.InUse {
+		if w.Wait.Cause != topology.Moving && w.Wait.Cause != topology.InUse {
 			message := w.Wait.Message
 			t.tellPeople(Notice{Kind: "Pod", Namespace: w.Pod.Namespace, Name: w.Pod.Name.Name, UID: w.Pod.UID, Warning: true, Reason: string(w.Wait.Cause),
 				Message: message[:min(len(message), 4*mostWords)]})

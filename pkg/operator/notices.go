@@ -19,6 +19,10 @@ type Notice struct {
 	Message         string
 }
 
+// TellAgain is how long after a notice of a pod that waits the same is told again. An API server drops an event after an hour, and then nothing in a
+// pod that has waited since the evening says what for.
+const TellAgain = 30 * time.Minute
+
 // Meter is told of what happens, for metrics. Its methods return at once and may be called from several goroutines.
 type Meter interface {
 	// Waited is told how long a call of a class was waited for.

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ func (n Node) takes(subnet string) bool { return n.Anywhere || slices.Contains(n
 // lowest address that no pod had before, or the one that has been free for the longest time: peers may still know the others.
 func Choose(of Topology, pod Pod, node Node, family eni.Family, cluster *Cluster) (Claim, Wait) {
 	if of.Strategy == Fixed && pod.StatefulSet.Name == "" {
-		return Claim{}, Wait{Cause: NoStatefulSet, Message: fmt.Sprintf("topology %s gives Fixed addresses, and no StatefulSet of apps/v1 controls the pod: have it selected by a Sticky topology", of.Name)}
+		return Claim{}, Wait{Cause: NoStatefulSet, Message: fmt.Sprintf("topology %s gives Fixed addresses, and no StatefulSet of apps/v1 controls the pod: make it by one, or have it selected by a Sticky topology", of.Name)}
 	}
 	if of.keeps() {
 		if c, has := cluster.Claims.Of(of.Name, pod, family); has {
@@ -74,7 +75,7 @@ func Choose(of Topology, pod Pod, node Node, family eni.Family, cluster *Cluster
 	if len(elsewhere) > 0 { // those of the node's ENIs are used up, or it has none: one more ENI serves the pod
 		return Claim{}, noSlot(node, elsewhere)
 	}
-	return Claim{}, cluster.noRoom(of, node.Zone, sources)
+	return Claim{}, cluster.noRoom(of, []string{node.Zone}, sources, []eni.Family{family})
 }
 
 // whyNotThere says what keeps a claim's address from the node.
@@ -117,7 +118,7 @@ func (k *Cluster) hasAll(from Source, in Subnet) bool {
 // pickAddr returns the next address of a source that nobody has.
 func (k *Cluster) pickAddr(t Topology, from Source, f eni.Family) (best netip.Addr, found bool) {
 	in, _ := findSubnet(k.Subnets, from.Subnet)
-	if in.Full && (len(from.Ranges) == 0 || len(in.Reserved) == 0) { // those that are free by what is known here others have
+	if in.isFullFor(from) {
 		return best, false
 	}
 	bars := k.barsOf(t, from, in)
@@ -163,8 +164,8 @@ func (k *Cluster) barsOf(t Topology, from Source, in Subnet) (list []Range) {
 	return list
 }
 
-// noRoom says that all is taken, and which claim ends first.
-func (k *Cluster) noRoom(t Topology, zone string, sources []Source) Wait {
+// noRoom says that all is taken, in which subnets, and which claim ends first.
+func (k *Cluster) noRoom(t Topology, zones []string, sources []Source, families []eni.Family) Wait {
 	var first Claim
 	var until time.Time
 	for _, c := range k.Claims.byAddr {
@@ -177,13 +178,52 @@ func (k *Cluster) noRoom(t Topology, zone string, sources []Source) Wait {
 			first, until = c, end
 		}
 	}
-	w := Wait{Cause: NoRoom, Message: fmt.Sprintf("no address of topology %s is left in zone %s", t.Name, zone), Until: until}
-	if until.IsZero() {
-		w.Message += ": add a subnet or a range, or end claims"
+	w := Wait{Cause: NoRoom, Until: until,
+		Message: fmt.Sprintf("no address of topology %s is left in zone %s (%s)", t.Name, strings.Join(zones, ", "), k.fullText(t, sources, families))}
+	switch {
+	case until.IsZero() && t.keeps():
+		w.Message += fmt.Sprintf(": add a subnet or a range, or delete claims that nobody needs (`enipoolctl cluster claims --topology %s`)", t.Name)
+		return w
+	case until.IsZero():
+		w.Message += ": add a subnet, or wait for other pods of it to end"
 		return w
 	}
 	w.Message += fmt.Sprintf(": the next is %s, when the claim of %s/%s ends at %s", first.Addr, first.Namespace, first.Pod, until.UTC().Format(time.RFC3339))
 	return w
+}
+
+// fullText says of each source that has none left how many addresses it had.
+func (k *Cluster) fullText(t Topology, sources []Source, families []eni.Family) string {
+	var words []string
+	for _, from := range sources {
+		in, _ := findSubnet(k.Subnets, from.Subnet)
+		if in.isFullFor(from) {
+			words = append(words, from.Subnet+": the cloud has none left")
+			continue
+		}
+		for _, f := range families {
+			if _, found := k.pickAddr(t, from, f); found {
+				continue
+			}
+			size, of := 0, ""
+			for _, r := range usableRanges(from, in, f) {
+				size = min(math.MaxInt32, size+r.size())
+			}
+			if len(k.Families) > 1 {
+				of = " " + f.String()
+			}
+			if len(from.Ranges) > 0 {
+				of += " in its ranges"
+			}
+			words = append(words, fmt.Sprintf("%s: none of %d%s", from.Subnet, size, of))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// isFullFor tells whether the cloud has no address left for a source. Those that are free by what is known here others have.
+func (s Subnet) isFullFor(from Source) bool {
+	return s.Full && (len(from.Ranges) == 0 || len(s.Reserved) == 0)
 }
 
 // isOf tells whether a source has the address.

@@ -83,7 +83,7 @@ func TestASubnetWithoutAnENIOnTheNodeCountsWhenTheOthersAreUsedUp(t *testing.T) 
 		want  Wait
 	}{
 		{"the other has one", "16-17", Wait{Cause: NoSlot, Message: "no ENI of n can carry one more address of s-y"}},
-		{"none has one", "16-17 10.0.1.16-10.0.1.17", Wait{Cause: NoRoom, Message: "no address of topology t is left in zone z: add a subnet or a range, or end claims"}},
+		{"none has one", "16-17 10.0.1.16-10.0.1.17", Wait{Cause: NoRoom, Message: "no address of topology t is left in zone z (s-z: none of 2 in its ranges, s-y: none of 2 in its ranges): add a subnet, or wait for other pods of it to end"}},
 	} {
 		k, of := twoZones(Elastic, "10.0.1.16-10.0.1.17", "16-17")
 		k.Subnets[0].Zone = "z"
@@ -170,20 +170,21 @@ func TestAPodWithoutAnAddressIsToldWhatIsAwaited(t *testing.T) {
 		message string
 	}{
 		{"it is of no StatefulSet", Fixed, zNode, func(_ *Cluster, _ *Topology, p *Pod) { p.StatefulSet = Workload{} }, NoStatefulSet,
-			"topology t gives Fixed addresses, and no StatefulSet of apps/v1 controls the pod: have it selected by a Sticky topology"},
+			"topology t gives Fixed addresses, and no StatefulSet of apps/v1 controls the pod: make it by one, or have it selected by a Sticky topology"},
 		{"a subnet is not the topologies' own", Sticky, zNode, func(k *Cluster, _ *Topology, _ *Pod) { k.Subnets[1].Exclusive = false }, TopologyNotReady,
-			"topology t: subnet s-z is not Exclusive, and 10.0.0.16/30 is not reserved in the cloud"},
+			"topology t: subnet s-z is not Exclusive, and 10.0.0.16/30 is not reserved in the cloud yet; if that lasts, the condition Reserved of the Subnet says why"},
 		{"another zone", Sticky, Node{Name: "n", Zone: "x", Anywhere: true}, func(*Cluster, *Topology, *Pod) {}, NoSubnet, "no subnet of topology t with ipv4 is ready in zone x"},
 		{"the subnet of the zone is not ready", Sticky, yNode, func(k *Cluster, _ *Topology, _ *Pod) { k.Subnets[0].Ready = false }, NoSubnet, "no subnet of topology t with ipv4 is ready in zone y"},
 		{"the node can't have more", Sticky, Node{Name: "n", Zone: "z", Subnets: []string{"s"}}, func(*Cluster, *Topology, *Pod) {}, NoSlot, "no ENI of n can carry one more address of s-z"},
-		{"all is taken", Sticky, zNode, func(k *Cluster, _ *Topology, _ *Pod) { k.Taken = taken("16-19") }, NoRoom, "no address of topology t is left in zone z: add a subnet or a range, or end claims"},
+		{"all is taken", Sticky, zNode, func(k *Cluster, _ *Topology, _ *Pod) { k.Taken = taken("16-19") }, NoRoom,
+			"no address of topology t is left in zone z (s-z: none of 4 in its ranges): add a subnet or a range, or delete claims that nobody needs (`enipoolctl cluster claims --topology t`)"},
 		{"all is claimed", Sticky, zNode, func(k *Cluster, _ *Topology, _ *Pod) {
 			k.Taken = taken("16")
 			for i, since := range []time.Time{noon.Add(time.Minute), noon, {}} {
 				k.Claims.Put(Claim{Addr: addr(fmt.Sprint(17 + i)), Namespace: "db", Pod: fmt.Sprint("old-", i), Keep: Sticky, TTL: time.Hour, Status: Status{FreeSince: since}})
 			}
 			k.Claims.Put(Claim{Addr: addr("200"), Namespace: "web", Pod: "other", Keep: Sticky, Status: Status{FreeSince: dayOne}})
-		}, NoRoom, "no address of topology t is left in zone z: the next is 10.0.0.18, when the claim of db/old-1 ends at 2026-01-01T13:00:00Z"},
+		}, NoRoom, "no address of topology t is left in zone z (s-z: none of 4 in its ranges): the next is 10.0.0.18, when the claim of db/old-1 ends at 2026-01-01T13:00:00Z"},
 		{"its address lies in another zone", Fixed, yNode, func(k *Cluster, _ *Topology, _ *Pod) {
 			k.Claims.Put(Claim{Addr: addr("16"), Topology: "t", Subnet: "s-z", Namespace: "db", Pod: "db-0"})
 		}, OtherZone, "the pod's address 10.0.0.16 lies in zone z, and m in zone y: delete the pod, or the claim"},

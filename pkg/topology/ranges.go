@@ -1,9 +1,11 @@
 package topology
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/placement"
@@ -35,9 +37,20 @@ func (s Subnet) checkRange(r Range) error {
 	case !r.From.IsValid() || !r.To.IsValid() || r.From.BitLen() != r.To.BitLen() || r.From.Compare(r.To) > 0:
 		return fmt.Errorf("%s is no range", r)
 	case !s.hasRange(r):
-		return fmt.Errorf("%s is not in subnet %s", r, s.ID)
+		return fmt.Errorf("%s is not in subnet %s, which has %s", r, s.ID, s.networks())
 	}
 	return nil
+}
+
+// networks says what the subnet has.
+func (s Subnet) networks() string {
+	var list []string
+	for _, net := range []netip.Prefix{s.V4, s.V6} {
+		if net.IsValid() && net.Bits() > 0 { // of one that has them all nobody knows which
+			list = append(list, net.String())
+		}
+	}
+	return cmp.Or(strings.Join(list, " and "), "no addresses")
 }
 
 // usableRanges returns the addresses of one family that a source may give to pods: in order, and no two ranges touch.

@@ -64,12 +64,12 @@ func TestACoverOfRanges(t *testing.T) {
 
 func TestARangeThatIsNoneOfTheSubnetIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
-		"16-31 10.0.1.4-10.0.1.7":       "10.0.1.4-10.0.1.7 is not in subnet s",
-		"250-10.0.1.3":                  "10.0.0.250-10.0.1.3 is not in subnet s",
+		"16-31 10.0.1.4-10.0.1.7":       "10.0.1.4-10.0.1.7 is not in subnet s, which has 10.0.0.0/24",
+		"250-10.0.1.3":                  "10.0.0.250-10.0.1.3 is not in subnet s, which has 10.0.0.0/24",
 		"20-10":                         "10.0.0.20-10.0.0.10 is no range",
 		"10-2001:db8::1":                "10.0.0.10-2001:db8::1 is no range",
-		"2001:db8::4":                   "2001:db8::4-2001:db8::4 is not in subnet s",
-		"0.0.0.0-255.255.255.255 16-31": "0.0.0.0-255.255.255.255 is not in subnet s",
+		"2001:db8::4":                   "2001:db8::4-2001:db8::4 is not in subnet s, which has 10.0.0.0/24",
+		"0.0.0.0-255.255.255.255 16-31": "0.0.0.0-255.255.255.255 is not in subnet s, which has 10.0.0.0/24",
 	} {
 		if _, err := Cover(Source{Ranges: ranges(text)}, inZone("s", "z")); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", text, err, want)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // Unready is why a topology can't be served as it is: the reason of its condition Ready, and words for people. The zero Unready is none.
@@ -35,9 +36,29 @@ func Check(t Topology, others []Topology, subnets []Subnet) Unready {
 		}
 	}
 	if ready == 0 {
-		return Unready{UnreadyNoSubnet, "none of its subnets is ready"}
+		return Unready{UnreadyNoSubnet, "none of its subnets is ready: " + Lacking(t, subnets)}
 	}
 	return Unready{}
+}
+
+// Lacking says which subnets of a topology give it no addresses, though it may be served without them, and what to do. "" is none.
+func Lacking(t Topology, subnets []Subnet) string {
+	var unknown, unready, words []string
+	for _, from := range t.Sources {
+		switch in, known := findSubnet(subnets, from.Subnet); {
+		case !known:
+			unknown = append(unknown, from.Subnet)
+		case !in.Ready:
+			unready = append(unready, from.Subnet)
+		}
+	}
+	if len(unknown) > 0 {
+		words = append(words, fmt.Sprintf("the operator does not know %s (correct that, or name it in cloud.subnets or cloud.subnetTags of operator.yaml)", strings.Join(unknown, ", ")))
+	}
+	if len(unready) > 0 {
+		words = append(words, fmt.Sprintf("not ready: %s (`enipoolctl cluster subnets` says why)", strings.Join(unready, ", ")))
+	}
+	return strings.Join(words, "; ")
 }
 
 func findSubnet(subnets []Subnet, id string) (Subnet, bool) {
@@ -59,11 +80,11 @@ func checkSource(t Topology, from Source, in Subnet) Unready {
 	}
 	for _, p := range prefixes {
 		if !slices.ContainsFunc(in.Reserved, func(is netip.Prefix) bool { return is.Contains(p.Addr()) && is.Bits() <= p.Bits() }) {
-			return Unready{UnreadyNotExclusive, fmt.Sprintf("subnet %s is not Exclusive, and %s is not reserved in the cloud", in.ID, p)}
+			return Unready{UnreadyNotExclusive, fmt.Sprintf("subnet %s is not Exclusive, and %s is not reserved in the cloud yet; if that lasts, the condition Reserved of the Subnet says why", in.ID, p)}
 		}
 	}
 	if len(prefixes) == 0 {
-		return Unready{UnreadyNotExclusive, fmt.Sprintf("subnet %s is not Exclusive, and no ranges of it are named that could be reserved in the cloud", in.ID)}
+		return Unready{UnreadyNotExclusive, fmt.Sprintf("subnet %s is not Exclusive, and no ranges of it are named that could be reserved in the cloud: name some, or set use: Exclusive on the Subnet", in.ID)}
 	}
 	return Unready{}
 }

@@ -22,14 +22,14 @@ func TestATopologyThatCannotBeServedSaysWhy(t *testing.T) {
 		{"ranges of it", Fixed, "16-31 32", func(*Cluster, *Topology) {}, Unready{}},
 		{"a shared one for addresses that nobody keeps", Elastic, "", func(k *Cluster, _ *Topology) { k.Subnets[1].Exclusive = false }, Unready{}},
 		{"a shared one", Sticky, "", func(k *Cluster, _ *Topology) { k.Subnets[1].Exclusive = false },
-			Unready{"SubnetNotExclusive", "subnet s-z is not Exclusive, and no ranges of it are named that could be reserved in the cloud"}},
+			Unready{"SubnetNotExclusive", "subnet s-z is not Exclusive, and no ranges of it are named that could be reserved in the cloud: name some, or set use: Exclusive on the Subnet"}},
 		{"a range of a shared one", Sticky, "16-32", func(k *Cluster, _ *Topology) {
 			k.Subnets[1].Exclusive, k.Subnets[1].Reserved = false, []netip.Prefix{netip.MustParsePrefix("10.0.0.16/28")}
-		}, Unready{"SubnetNotExclusive", "subnet s-z is not Exclusive, and 10.0.0.32/32 is not reserved in the cloud"}},
+		}, Unready{"SubnetNotExclusive", "subnet s-z is not Exclusive, and 10.0.0.32/32 is not reserved in the cloud yet; if that lasts, the condition Reserved of the Subnet says why"}},
 		{"a range that is reserved", Sticky, "16-31", func(k *Cluster, _ *Topology) {
 			k.Subnets[1].Exclusive, k.Subnets[1].Reserved = false, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/27")}
 		}, Unready{}},
-		{"a range of another subnet", Sticky, "10.0.1.4-10.0.1.7", func(*Cluster, *Topology) {}, Unready{"RangeOutsideSubnet", "10.0.1.4-10.0.1.7 is not in subnet s-z"}},
+		{"a range of another subnet", Sticky, "10.0.1.4-10.0.1.7", func(*Cluster, *Topology) {}, Unready{"RangeOutsideSubnet", "10.0.1.4-10.0.1.7 is not in subnet s-z, which has 10.0.0.0/24"}},
 		{"two of its own", Sticky, "16-31 31-40", func(*Cluster, *Topology) {},
 			Unready{"RangeOverlap", "10.0.0.31-10.0.0.40 of subnet s-z overlaps with a range of topology t: remove one of them"}},
 		{"one of an older topology", Sticky, "16-31", func(k *Cluster, of *Topology) {
@@ -47,8 +47,10 @@ func TestATopologyThatCannotBeServedSaysWhy(t *testing.T) {
 			k.Topologies = append(k.Topologies, other)
 		}, Unready{}},
 		{"one subnet that is missing", Sticky, "", func(k *Cluster, _ *Topology) { k.Subnets = k.Subnets[:1] }, Unready{}},
-		{"all of them", Sticky, "", func(k *Cluster, _ *Topology) { k.Subnets = nil }, Unready{"NoSubnet", "none of its subnets is ready"}},
-		{"none is ready", Sticky, "", func(k *Cluster, _ *Topology) { k.Subnets[0].Ready, k.Subnets[1].Ready = false, false }, Unready{"NoSubnet", "none of its subnets is ready"}},
+		{"all of them", Sticky, "", func(k *Cluster, _ *Topology) { k.Subnets = nil }, Unready{"NoSubnet",
+			"none of its subnets is ready: the operator does not know s-z, s-y (correct that, or name it in cloud.subnets or cloud.subnetTags of operator.yaml)"}},
+		{"none is ready", Sticky, "", func(k *Cluster, _ *Topology) { k.Subnets[0].Ready, k.Subnets[1].Ready = false, false }, Unready{"NoSubnet",
+			"none of its subnets is ready: not ready: s-z, s-y (`enipoolctl cluster subnets` says why)"}},
 	} {
 		k, of := twoZones(tt.of, "", tt.inZ)
 		tt.change(k, &of)
@@ -109,5 +111,30 @@ func TestWhereAPodMayRun(t *testing.T) {
 	k.Topologies[0].Pods = selects("app", "y")
 	if class, why := Classify(member("db-0"), k); class.Topology != "" || class.Zones != nil || why.Cause != None {
 		t.Errorf("a pod that no topology is for: %+v, %+v", class, why)
+	}
+}
+
+// Nothing else tells of a name that is misspelt beside one that is right.
+func TestATopologyThatIsServedSaysWhichOfItsSubnetsAreNone(t *testing.T) {
+	k, of := twoZones(Sticky, "", "")
+	if got := Lacking(of, k.Subnets); got != "" {
+		t.Errorf("all are ready: %s", got)
+	}
+	of.Sources = append(of.Sources, Source{Subnet: "s-typo"})
+	k.Subnets[0].Ready = false
+	want := "the operator does not know s-typo (correct that, or name it in cloud.subnets or cloud.subnetTags of operator.yaml); not ready: s-y (`enipoolctl cluster subnets` says why)"
+	if got := Lacking(of, k.Subnets); got != want || Check(of, k.Topologies, k.Subnets).Reason != "" {
+		t.Errorf("%s", got)
+	}
+}
+
+// Of several zones each full subnet is named.
+func TestAPodWithoutRoomIsToldOfAllZones(t *testing.T) {
+	k, _ := twoZones(Elastic, "", "16-17")
+	k.Subnets[0].Full, k.Taken = true, taken("16-17")
+	_, why := Classify(member("db-0"), k)
+	want := "no address of topology t is left in zone y, z (s-z: none of 2 in its ranges, s-y: the cloud has none left): add a subnet, or wait for other pods of it to end"
+	if why.Cause != NoRoom || why.Message != want {
+		t.Errorf("%+v, want %s", why, want)
 	}
 }

@@ -36,7 +36,7 @@ func (k *Cluster) Room(of Topology) int {
 
 // roomIn counts the addresses of a source that nobody has.
 func (k *Cluster) roomIn(of Topology, from Source, in Subnet, f eni.Family) int {
-	if in.Full && (len(from.Ranges) == 0 || len(in.Reserved) == 0) {
+	if in.isFullFor(from) {
 		return 0
 	}
 	left := usableRanges(from, in, f)

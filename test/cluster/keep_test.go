@@ -26,6 +26,8 @@ func TestKeptUp(t *testing.T) {
 		t.Skip("nobody wants to look around: make kube-up")
 	}
 	c := start(t, "up")
+	c.addSubnet(second) // two more subnets, for topologies to be tried on
+	c.addSubnet(alone)
 	c.addNode("node-1")
 	c.addNode("node-2")
 	c.areInstances()

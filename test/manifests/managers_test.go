@@ -71,3 +71,24 @@ func TestTheKindsAreKeptByToolsThatPrune(t *testing.T) {
 		t.Errorf("%d kinds", kinds)
 	}
 }
+
+// Who has kubectl explain alone can write a topology.
+func TestWhatPeopleWriteOfATopologyIsExplained(t *testing.T) {
+	for _, o := range decode(t, "topologies", build(t, root+"/topologies")) {
+		kind, is := o.(*apiextensionsv1.CustomResourceDefinition)
+		if !is || kind.Spec.Names.Kind != "PodSubnetTopology" {
+			continue
+		}
+		spec := kind.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		for where, schema := range map[string]apiextensionsv1.JSONSchemaProps{"spec": spec, "spec.strategy": spec.Properties["strategy"], "spec.subnets": *spec.Properties["subnets"].Items.Schema} {
+			if len(schema.Properties) < 2 {
+				t.Errorf("%s has %d fields", where, len(schema.Properties))
+			}
+			for name, field := range schema.Properties {
+				if field.Description == "" {
+					t.Errorf("%s.%s says nothing", where, name)
+				}
+			}
+		}
+	}
+}

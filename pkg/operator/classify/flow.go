@@ -72,6 +72,7 @@ type pod struct {
 	barred time.Time
 	pause  time.Duration
 	told   string // of what people were told last
+	toldAt time.Time
 }
 
 // reads is what is known of reads of the topologies.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/enipool/enipool/pkg/kube/crd"
+	"github.com/enipool/enipool/pkg/operator"
 )
 
 // selects has a topology select by a label of namespaces, of pods, or both.
@@ -165,6 +166,11 @@ func TestAPodWaitsForItsTopologyAndPeopleAreToldOnce(t *testing.T) {
 		got := w.heard()
 		if slices.Sort(got); !slices.Equal(got, want) || w.count(&w.patches) > 0 {
 			t.Errorf("told %q, want %q; %d patches", got, want, w.count(&w.patches))
+		}
+		w.wait(operator.TellAgain + scanEvery) // the API server is about to drop the event
+		want = []string{"db NoSubnet", "db Ready", "db p NoRoom", "db p NoRoom", "db p TopologyNotReady"}
+		if got = w.heard(); !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+			t.Errorf("told again %q", got)
 		}
 		w.say(Event{Subnet: subnetIn("s-a", "a", "Ready")})
 		w.settle()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/enipool/enipool/pkg/operator"
 	"github.com/enipool/enipool/pkg/topology"
 )
 
@@ -55,9 +56,11 @@ func (t *term) queue(p *pod) {
 // queueWaiting has all pods looked at again, in the order in which they came.
 func (t *term) queueWaiting() { t.queueIf(func(*pod) bool { return true }) }
 
-// retry has those looked at whose pause has ended.
+// retry has those looked at whose pause has ended, and those whose events are about to.
 func (t *term) retry(now time.Time) {
-	t.queueIf(func(p *pod) bool { return !p.barred.IsZero() && !now.Before(p.barred) })
+	t.queueIf(func(p *pod) bool {
+		return !p.barred.IsZero() && !now.Before(p.barred) || p.told != "" && !p.done && !now.Before(p.toldAt.Add(operator.TellAgain))
+	})
 }
 
 func (t *term) queueIf(is func(*pod) bool) {
@@ -149,10 +152,10 @@ func (t *term) endPatch(p *pod, version string, err error) {
 	}
 }
 
-// tellPod tells people what a pod waits for, once for each reason: words change with each moment.
+// tellPod tells people what a pod waits for, once for each reason, since words change with each moment, and before the event of that is dropped.
 func (t *term) tellPod(p *pod, reason, message string) {
-	if p.told != reason {
-		p.told = reason
+	if now := t.Clock.Now(); p.told != reason || !now.Before(p.toldAt.Add(operator.TellAgain)) {
+		p.told, p.toldAt = reason, now
 		t.Tell(podNotice(p.Pod, reason, message))
 	}
 }

@@ -23,7 +23,7 @@ const unreadable = "Unreadable"
 func (k *known) tellTopology(i int, now time.Time) (*crd.PodSubnetTopology, bool) {
 	object, of := k.topologies[i], k.Topologies[i]
 	c := metav1.Condition{Type: Ready, Status: metav1.ConditionTrue, Reason: Ready, ObservedGeneration: object.Generation,
-		LastTransitionTime: metav1.NewTime(now.Truncate(time.Second))}
+		Message: operator.Shorten(topology.Lacking(of, k.Subnets)), LastTransitionTime: metav1.NewTime(now.Truncate(time.Second))}
 	why := topology.Check(of, k.Topologies, k.Subnets)
 	if err := k.unreadable[of.Name]; err != nil {
 		why = topology.Unready{Reason: unreadable, Message: err.Error()}

@@ -24,6 +24,8 @@ type pageView struct {
 	Lowest bool // of a column is marked
 	Asked  []pageRequests
 	Heads  []string // of their tables
+	Hosted []pageHosted
+	Hosts  []string // the heads of their tables
 	Plots  plots
 	Policy template.HTML
 	shared.Parts
@@ -41,6 +43,12 @@ type pageRequests struct {
 	Name string
 	Rows []requestRow
 	All  bool // pods had an address at the end
+}
+
+// pageHosted is how pods of topologies fared with a setting.
+type pageHosted struct {
+	Name string
+	Rows []hostedRow
 }
 
 // pageGroup is some columns under one head.
@@ -69,7 +77,8 @@ const hues = 8
 // HTML writes the report as one page with everything in it: data, plots, style.
 // It loads nothing, and forbids the browser to.
 func (r Report) HTML(w io.Writer) error {
-	view := pageView{Report: r, Facts: r.facts(), Asked: requestsOf(r.Results), Heads: requestHeads[:], Plots: plotsOf(r)}
+	view := pageView{Report: r, Facts: r.facts(), Asked: requestsOf(r.Results), Heads: requestHeads[:],
+		Hosted: hostedOf(r.Results), Hosts: hostedHeads[:], Plots: plotsOf(r)}
 	for _, s := range sheetsOf(r.Results) {
 		rows := s.pageRows(r.Results)
 		for _, row := range rows {
@@ -111,6 +120,17 @@ func requestsOf(results []simulate.Result) []pageRequests {
 	for _, r := range results {
 		if r.Served != nil {
 			list = append(list, pageRequests{r.Name, requestRows(*r.Served), r.Served.All})
+		}
+	}
+	return list
+}
+
+// hostedOf returns how pods of topologies fared with the settings that had some.
+func hostedOf(results []simulate.Result) []pageHosted {
+	var list []pageHosted
+	for _, r := range results {
+		if r.Topologies != nil {
+			list = append(list, pageHosted{r.Name, hostedRows(*r.Topologies)})
 		}
 	}
 	return list

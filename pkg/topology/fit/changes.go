@@ -29,10 +29,20 @@ func (p *planner) howToMend(of topology.Topology, why topology.Unready) []string
 	}
 	for _, from := range of.Sources {
 		if err := p.tooMany[from.Subnet]; err != nil {
-			return []string{fmt.Sprintf("%s, since %s: let ranges begin and end at powers of two, or set use: Exclusive on subnet %s", why.Message, err, from.Subnet)}
+			return []string{fmt.Sprintf("subnet %s is not Exclusive, and its ranges can't be reserved in the cloud, since %s: let ranges begin and end at powers of two, or set use: Exclusive on it", from.Subnet, err)}
 		}
 	}
-	return []string{why.Message + ": name ranges, or set use: Exclusive on it"}
+	return []string{why.Message}
+}
+
+// noteUnknown says which subnets count for nothing of a topology that holds its pods without them: a name may be misspelt.
+func (p *planner) noteUnknown(of topology.Topology) (list []string) {
+	for _, from := range of.Sources {
+		if p.uses[from.Subnet] == nil {
+			list = append(list, fmt.Sprintf("the network of subnet %s of topology %s is not known: it is taken to have no address", from.Subnet, of.Name))
+		}
+	}
+	return list
 }
 
 // keptOfNew is how many addresses of a new subnet the cloud gives to nobody. EC2 keeps the most.

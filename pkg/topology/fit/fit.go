@@ -83,7 +83,10 @@ func Make(in Input) Plan {
 	for i, a := range asked { // once all have theirs
 		h := &plan.Topologies[i]
 		h.Room = taking.roomFor(a.Topology)
-		plan.Met = plan.Met && h.Holds == h.Pods && h.Reason == ""
+		fits := h.Holds == h.Pods && h.Reason == ""
+		if plan.Met = plan.Met && fits; fits {
+			plan.Notes = append(plan.Notes, taking.noteUnknown(a.Topology)...)
+		}
 	}
 	plan.Changes = append(plan.Changes, taking.placesMissing(pods)...)
 	plan.Met = plan.Met && len(plan.Changes) == 0

@@ -104,7 +104,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 		{asked("young", topology.Elastic, 5, "nowhere"), "NoSubnet", "the network of subnet nowhere is not known", ""},
 		{asked("young", topology.Elastic, 5, "off"), "NoSubnet", "subnet off is Disabled: set use: Exclusive", ""},
 		{asked("young", topology.Fixed, 5, "s:45-60"), "RangeOverlap", "overlaps with a range of topology older", ""},
-		{asked("young", topology.Fixed, 5, "shared"), "SubnetNotExclusive", "name ranges, or set use: Exclusive on it", ""},
+		{asked("young", topology.Fixed, 5, "shared"), "SubnetNotExclusive", "name some, or set use: Exclusive on the Subnet", ""},
 		{outside, "RangeOutsideSubnet", "correct the range", ""},
 	} {
 		p := Make(Input{Topologies: []Asked{older, tt.of}, Subnets: all, PerENI: 9, Places: 9})
@@ -135,6 +135,15 @@ func TestRangesThatNeedTooManyReservations(t *testing.T) {
 	p := Make(Input{Topologies: []Asked{many}, Subnets: []Subnet{one}, PerENI: 9, Places: 9})
 	if h := p.Topologies[0]; p.Met || h.Reason != topology.UnreadyNotExclusive || !strings.Contains(h.Changes[0], "are too many, 32 can be reserved in a subnet") {
 		t.Errorf("%+v", p)
+	}
+}
+
+// A name may be misspelt: what it gives to nobody is said though the others have room for all.
+func TestASubnetThatIsNotKnownIsNotedBesideOneThatServesAll(t *testing.T) {
+	of := asked("a", topology.Elastic, 5, "s", "typo")
+	p := Make(Input{Topologies: []Asked{of}, Subnets: []Subnet{exclusive("s", "10.0.0.0/24")}, PerENI: 9, Places: 9})
+	if want := []string{"the network of subnet typo of topology a is not known: it is taken to have no address"}; !p.Met || !slices.Equal(p.Notes, want) {
+		t.Errorf("fits %t, %q", p.Met, p.Notes)
 	}
 }
 

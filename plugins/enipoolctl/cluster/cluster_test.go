@@ -127,13 +127,21 @@ func TestReservedRangesAreShown(t *testing.T) {
 		return list
 	}
 	refused := []metav1.Condition{{Type: "Exhausted", Status: metav1.ConditionFalse, Reason: "x"}, {Type: operator.Reserved, Status: metav1.ConditionFalse, Reason: "Overlaps", Message: "of others"}}
+	all := func(generation int64) []metav1.Condition {
+		return []metav1.Condition{{Type: operator.Reserved, Status: metav1.ConditionTrue, Reason: "Reserved", ObservedGeneration: generation}}
+	}
 	for want, s := range map[string]crd.Subnet{
 		"-":                {},
 		"2 of 2":           {Spec: crd.SubnetSpec{Reserve: []string{"10.0.0.0/28", "10.0.0.32/28"}}, Status: crd.SubnetStatus{Reserved: held("10.0.0.32/28", "10.0.0.0/28")}},
 		"1 of 2, Overlaps": {Spec: crd.SubnetSpec{Reserve: []string{"10.0.0.0/28", "10.0.0.32/28"}}, Status: crd.SubnetStatus{Reserved: held("10.0.0.0/28"), Conditions: refused}},
-		"0 of 1, 1 ends":   {Spec: crd.SubnetSpec{Reserve: []string{"10.0.0.32/28"}}, Status: crd.SubnetStatus{Reserved: held("10.0.0.0/28")}},
-		"1 ends":           {Status: crd.SubnetStatus{Reserved: held("10.0.0.0/28")}},
+		"0 of 1, 1 more":   {Spec: crd.SubnetSpec{Reserve: []string{"10.0.0.32/28"}}, Status: crd.SubnetStatus{Reserved: held("10.0.0.0/28")}},
+		"1 more":           {Status: crd.SubnetStatus{Reserved: held("10.0.0.0/28")}},
+		"1 of 1, 2 for topologies": {ObjectMeta: metav1.ObjectMeta{Generation: 3}, Spec: crd.SubnetSpec{Reserve: []string{"10.0.0.32/28"}},
+			Status: crd.SubnetStatus{Reserved: held("10.0.0.0/28", "10.0.0.32/28", "10.0.0.16/31"), Conditions: all(3)}},
+		"0 of 1, 1 more, of a change that is not answered": {ObjectMeta: metav1.ObjectMeta{Generation: 3}, Spec: crd.SubnetSpec{Reserve: []string{"10.0.0.32/28"}},
+			Status: crd.SubnetStatus{Reserved: held("10.0.0.0/28"), Conditions: all(2)}},
 	} {
+		want, _, _ = strings.Cut(want, ", of a change")
 		if got := countReserved(subnetRows([]crd.Subnet{s})[0]); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -155,11 +163,12 @@ func TestWhoLeadsIsSaid(t *testing.T) {
 		want  string
 	}{
 		{lease("host-1_abc", time.Second), true, "operator: host-1_abc leads since 60m, epoch 7"},
-		{lease("host-1_abc", 10*time.Minute), false, "nobody leads: the lease of host-1_abc was renewed 10m ago; below is what was known then"},
-		{lease("", 3*time.Minute), false, "nobody leads for 3m; below is what was known then"},
+		{lease("host-1_abc", 10*time.Minute), false, "nobody leads: the lease of host-1_abc was renewed 10m ago (kubectl --namespace kube-system get deployments,pods -l app.kubernetes.io/name=enipool-operator); below is what was known then"},
+		{lease("", 3*time.Minute), false, "nobody leads for 3m (kubectl --namespace kube-system get deployments,pods -l app.kubernetes.io/name=enipool-operator); below is what was known then"},
 		{nil, false, "nobody leads, and nobody ever has"},
 	} {
 		l := leaderOf(tt.lease, now)
+		l.Namespace = "kube-system"
 		if l.Leads != tt.leads || !strings.Contains(l.Line(now), tt.want) {
 			t.Errorf("%s, want %q", l.Line(now), tt.want)
 		}

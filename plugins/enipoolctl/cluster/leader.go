@@ -134,9 +134,14 @@ func (l Leader) Line(now time.Time) string {
 	case l.Renewed.IsZero():
 		return "operator: nobody leads, and nobody ever has, by the Lease " + leaseName + " of namespace " + l.Namespace + ", which --namespace names; agents that ask for an operator wait, others call the cloud themselves"
 	case l.Holder == "":
-		return fmt.Sprintf("operator: nobody leads for %s; below is what was known then, with its age", age(now, l.Renewed))
+		return fmt.Sprintf("operator: nobody leads for %s (%s); below is what was known then, with its age", age(now, l.Renewed), l.whyCommand())
 	}
-	return fmt.Sprintf("operator: nobody leads: the lease of %s was renewed %s ago; below is what was known then, with its age", l.Holder, age(now, l.Renewed))
+	return fmt.Sprintf("operator: nobody leads: the lease of %s was renewed %s ago (%s); below is what was known then, with its age", l.Holder, age(now, l.Renewed), l.whyCommand())
+}
+
+// whyCommand is what shows whether operators run.
+func (l Leader) whyCommand() string {
+	return "kubectl --namespace " + l.Namespace + " get deployments,pods -l app.kubernetes.io/name=enipool-operator"
 }
 
 // age says how long ago something was, as kubectl does: in its largest unit or two.

@@ -27,7 +27,7 @@ func subnetsCommand(reach *Flags) *cobra.Command {
 ENIs that lie there are still to get, ROOM is what is left for new ones. A subnet that
 is Full is tried again at NEXT; one that is Low, by isolateBelow of its Subnet, gets no
 new ENIs. RESERVED is how many of the ranges that its Subnet names in reserve are
-reserved in the cloud; -o yaml names them.`,
+reserved in the cloud, and how many more are: those of topologies; -o yaml names them.`,
 		Example: "  enipoolctl cluster subnets\n  enipoolctl cluster subnets -w",
 		Args:    cobra.NoArgs,
 		RunE:    shown.run(reach, showSubnets, subnetKind),
@@ -61,6 +61,8 @@ type ranges struct {
 	Reserved []string `json:"reserved"`
 	Reason   string   `json:"reason,omitempty"` // why not all are
 	Message  string   `json:"message,omitempty"`
+
+	restAre string // what those are that the Subnet does not name: of topologies, once the operator has compared all; before, some may be about to end
 }
 
 // rangesOf returns them, nil where there are none.
@@ -68,12 +70,16 @@ func rangesOf(s *crd.Subnet) *ranges {
 	if len(s.Spec.Reserve)+len(s.Status.Reserved) == 0 {
 		return nil
 	}
-	r := &ranges{Reserve: append([]string{}, s.Spec.Reserve...), Reserved: []string{}}
+	r := &ranges{Reserve: append([]string{}, s.Spec.Reserve...), Reserved: []string{}, restAre: "more"}
 	for _, held := range s.Status.Reserved {
 		r.Reserved = append(r.Reserved, held.CIDR)
 	}
-	if c := meta.FindStatusCondition(s.Status.Conditions, operator.Reserved); c != nil && c.Status != metav1.ConditionTrue {
+	switch c := meta.FindStatusCondition(s.Status.Conditions, operator.Reserved); {
+	case c == nil:
+	case c.Status != metav1.ConditionTrue:
 		r.Reason, r.Message = c.Reason, c.Message
+	case c.ObservedGeneration == s.Generation:
+		r.restAre = "for topologies"
 	}
 	return r
 }
@@ -96,7 +102,7 @@ func countReserved(s subnetRow) string {
 		words = append(words, s.Ranges.Reason)
 	}
 	if rest := len(s.Ranges.Reserved) - named; rest > 0 {
-		words = append(words, fmt.Sprintf("%d ends", rest))
+		words = append(words, fmt.Sprintf("%d %s", rest, s.Ranges.restAre))
 	}
 	return strings.Join(words, ", ")
 }

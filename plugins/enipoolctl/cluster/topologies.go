@@ -102,8 +102,9 @@ func topologyRowOf(t *crd.PodSubnetTopology) topologyRow {
 		row.grade = topologyWell
 	}
 	row.Ready, row.Since = string(c.Status), c.LastTransitionTime.Time
-	if c.Reason != classify.Ready { // the reason of one that is ready says nothing
-		row.Reason, row.Message = c.Reason, c.Message
+	row.Message = c.Message // of one that is ready: which subnets it does without
+	if c.Reason != classify.Ready {
+		row.Reason = c.Reason
 	}
 	if c.ObservedGeneration < t.Generation {
 		row.Reason, row.Message = "NotAnswered", "the operator has not answered its last change"
@@ -112,9 +113,25 @@ func topologyRowOf(t *crd.PodSubnetTopology) topologyRow {
 		}
 	}
 	if row.grade == topologyFull {
-		row.Reason, row.Message = "NoRoom", "its subnets have no address left for new pods"
+		row.Reason, row.Message = "NoRoom", withWords("its subnets have no address left for new pods: enipoolctl cluster subnets, and claims --topology "+row.Topology, row.Message)
 	}
 	return row
+}
+
+// whyText says what is the matter with a topology. One that is served may say which subnets it does without.
+func whyText(r topologyRow) string {
+	if r.Reason == "" {
+		return cli.OrDash(r.Message)
+	}
+	return causeText(r.Reason, r.Message)
+}
+
+// withWords joins two messages.
+func withWords(first, more string) string {
+	if more == "" {
+		return first
+	}
+	return first + "; " + more
 }
 
 func showTopologies(ctx context.Context, api *API, output string, out io.Writer) error {
@@ -139,7 +156,7 @@ func topologyColumns(at moment) []column[topologyRow] {
 		{head: "AGE", cell: func(r topologyRow) any { return age(at.now, r.Created) }, hidden: !at.wide},
 		{head: "READY", cell: func(r topologyRow) any { return r.Ready }},
 		{head: "FOR", cell: func(r topologyRow) any { return age(at.now, r.Since) }},
-		{head: "WHY", cell: func(r topologyRow) any { return causeText(r.Reason, r.Message) }},
+		{head: "WHY", cell: func(r topologyRow) any { return whyText(r) }},
 	}
 }
 

@@ -30,7 +30,10 @@ func topologies() []*crd.PodSubnetTopology {
 	number := func(n int32) *int32 { return &n }
 	return []*crd.PodSubnetTopology{
 		topologyOf("first", func(t *crd.PodSubnetTopology) { t.Spec.Priority = 5 }),
-		topologyOf("second", func(t *crd.PodSubnetTopology) { t.Status.Room = number(12) }),
+		topologyOf("second", func(t *crd.PodSubnetTopology) {
+			t.Status.Room = number(12)
+			ready(t, "True", "Ready", "the operator does not know subnet-x", time.Hour)
+		}),
 		topologyOf("full", func(t *crd.PodSubnetTopology) {
 			t.Status.Room, t.Status.Pods, t.Status.Claims = number(0), number(30), number(31)
 		}),
@@ -143,7 +146,8 @@ func TestTopologiesAndClaimsAreShown(t *testing.T) {
 	}{
 		{[]string{"topologies"}, []string{"operator: n3_abc leads", "TOPOLOGY",
 			"bad-longer Sticky 168h 0 subnet-b(1 range),subnet-a - - - False 120m NotAnswered: the operator has not answered its last change; before: SubnetNotExclusive: subnet subnet-b is not Exclusive",
-			"full Elastic 0 subnet-a 30 31 0 True 60m NoRoom: its subnets have no address left", "first Elastic 5 subnet-a - - - True 60m -"}},
+			"full Elastic 0 subnet-a 30 31 0 True 60m NoRoom: its subnets have no address left for new pods: enipoolctl cluster subnets, and claims --topology full",
+			"second Elastic 0 subnet-a - - 12 True 60m the operator does not know subnet-x", "first Elastic 5 subnet-a - - - True 60m -"}},
 		{[]string{"topologies", "-o", "wide"}, []string{"WARM ZONES AGE READY FOR WHY"}},
 		{[]string{"topologies", "-o", "json"}, []string{`"topology": "full"`, `"leads": true`, `"room": 0`, `"from": "10.0.0.4"`}},
 		{[]string{"claims"}, []string{"operator: n3_abc leads", "ADDRESS TOPOLOGY POD PHASE NODE KEPT BY FREE ENDS MOVES MESSAGE",
