@@ -18,7 +18,7 @@ func sized(demand, need, target int) status.Status {
 
 func TestTheHistoryIsAnHourAndBounded(t *testing.T) {
 	var h history
-	for at := noon.Add(-10 * time.Hour); at.Before(noon); at = at.Add(time.Second) {
+	for at := noon.Add(-3 * time.Hour); at.Before(noon); at = at.Add(time.Second) {
 		h.noteSizes(sized(int(at.Unix()%7), 16, 16), at)
 		h.noteStep(status.Step{Action: "assign", Count: int(at.Unix())}, at)
 	}
