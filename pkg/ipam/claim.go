@@ -49,9 +49,11 @@ func (s *State) reservedFor(o eni.Owner, topology string) (waiting bool, other *
 	return waiting, other
 }
 
-// isFor tells whether a reserved address is the owner's. One of a topology gets nothing of what was set aside for a pod of its name that is of none.
+// isFor tells whether a reserved address is the owner's. What a topology keeps for a name is for its own pods: one that has the name by now and is of another
+// topology would lose it when the first one ends it. One of a topology gets nothing of what was set aside for a pod of its name that is of none.
 func isFor(a *eni.Address, o eni.Owner, topology string) bool {
-	return a.Reservation.IsFor(o) && (topology == "" || !a.IsSetAside())
+	r := a.Reservation
+	return r.IsFor(o) && (topology == "" || r.Topology == topology || r.Topology == "" && !a.IsSetAside())
 }
 
 // reservedOnENI returns the positions of what the ENI has reserved for the owner, one per family, or nil if a

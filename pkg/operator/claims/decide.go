@@ -236,6 +236,8 @@ func (d *decision) mayTake(claim topology.Claim, facts topology.Facts) bool {
 		return false
 	case n.Published[claim.Addr]:
 		return true
+	case facts.Pod.Node == n.Name && !facts.Pod.Ended: // one of another topology: a plugin of before may have given it the address for its name
+		return false
 	}
 	return d.isRead(claim)
 }

@@ -224,6 +224,16 @@ func (k *Known) NoteRefused(at netip.Addr, now time.Time, why string) {
 	k.refused[at] = refusal{now, why}
 }
 
+// isOn tells whether a node has an address that is kept for the pods of a name.
+func (k *Known) isOn(node string, of Name) bool {
+	for at, c := range k.claims {
+		if c.Namespace == of.Namespace && c.Pod == of.Name && slices.Contains(k.where[at], node) {
+			return true
+		}
+	}
+	return false
+}
+
 // NoteCreating takes in that the object of a claim is being made, or that this has ended.
 func (k *Known) NoteCreating(c topology.Claim, under bool) {
 	if k.creating[c.Addr] = c; !under {
@@ -231,9 +241,16 @@ func (k *Known) NoteCreating(c topology.Claim, under bool) {
 	}
 }
 
-// NoteRead takes in what a read of a pod that began then has brought, nil for none, and returns whether that is what is known of it.
+// NoteRead takes in what a read of a pod that began then has brought, nil for none, and returns whether that is what is known of it. One of no topology the watch
+// never tells of: it counts where an address of its name is. Its node may have given it that, where the runtime does not tell of topologies.
 func (k *Known) NoteRead(of Name, p *Pod, began time.Time) bool {
 	is, known := k.pods[of]
+	if p != nil && p.Topology == "" {
+		if !p.Ended && k.isOn(p.Node, of) {
+			return false
+		}
+		p = nil
+	}
 	if known != (p != nil) || p != nil && *p != is {
 		return false
 	}
