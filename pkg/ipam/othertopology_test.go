@@ -9,8 +9,8 @@ import (
 // A topology keeps an address for the next pod of a name. A pod of that name that is of another one by now gets nothing of it: it would be taken from under it
 // when the first topology ends it. Where the runtime does not tell of topologies the name says it.
 func TestWhatATopologyKeepsIsForItsOwnPods(t *testing.T) {
-	any := eni.Reservation{Topology: "db", Namespace: "db", Pod: "db-0"}
-	this := any
+	named := eni.Reservation{Topology: "db", Namespace: "db", Pod: "db-0"}
+	this := named
 	this.UID = "u-1"
 	for name, tt := range map[string]struct {
 		kept     eni.Reservation
@@ -18,12 +18,12 @@ func TestWhatATopologyKeepsIsForItsOwnPods(t *testing.T) {
 		gated    bool
 		gets     bool
 	}{
-		"its own":                               {any, "db", false, true},
-		"another topology":                      {any, "cache", false, false},
+		"its own":                               {named, "db", false, true},
+		"another topology":                      {named, "cache", false, false},
 		"another topology, by the uid":          {this, "cache", false, false},
-		"another topology, where pods wait":     {any, "cache", true, false},
-		"none that is told":                     {any, "", false, true},
-		"none that is told, where pods wait":    {any, "", true, true},
+		"another topology, where pods wait":     {named, "cache", true, false},
+		"none that is told":                     {named, "", false, true},
+		"none that is told, where pods wait":    {named, "", true, true},
 		"its own, of which nobody has the name": {eni.Reservation{Namespace: "db", Pod: "db-0"}, "db", false, true},
 	} {
 		s := nodeState(t, 1, "10.0.0.101 0 free 1")

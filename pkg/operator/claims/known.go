@@ -258,8 +258,14 @@ func (k *Known) NoteRead(of Name, p *Pod, began time.Time) bool {
 	return true
 }
 
+// setsApart is how long after a list the next one tells of the same StatefulSets: one of a name may have been made and deleted since.
+const setsApart = 5 * time.Minute
+
 // TakeSets takes in a complete list of the StatefulSets. What two of them lack, some time apart, is absent.
 func (k *Known) TakeSets(list []Name, began time.Time) {
+	if began.Sub(k.sets.at) > setsApart {
+		clear(k.sets.lacks)
+	}
 	k.sets.last, k.sets.at = map[Name]bool{}, began
 	for _, n := range list {
 		k.sets.last[n] = true
