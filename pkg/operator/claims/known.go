@@ -23,7 +23,8 @@ type Known struct {
 	lists      int // complete lists of pods
 	claims     map[netip.Addr]held
 	unread     map[netip.Addr]bool // claims that this release can't read: nobody gets the address
-	ended      map[types.UID]bool  // claims' objects that are gone: the watch may still tell of them
+	ended      map[types.UID]int   // claims' objects that are gone, numbered: the watch may still tell of them
+	gone       int                 // the last number
 	topologies map[string]topology.Topology
 	subnets    []topology.Subnet
 	complete   bool
@@ -69,7 +70,7 @@ type sets struct {
 
 // New returns a Known that knows nothing. settle is for how long what a list lacks may have been missed.
 func New(families []eni.Family, settle time.Duration) *Known {
-	return &Known{families: families, settle: settle, pods: map[Name]Pod{}, claims: map[netip.Addr]held{}, unread: map[netip.Addr]bool{}, ended: map[types.UID]bool{},
+	return &Known{families: families, settle: settle, pods: map[Name]Pod{}, claims: map[netip.Addr]held{}, unread: map[netip.Addr]bool{}, ended: map[types.UID]int{},
 		topologies: map[string]topology.Topology{}, nodes: map[string]Node{}, where: map[netip.Addr][]string{},
 		memory: memory{elastic: map[netip.Addr]kept{}, seen: map[warmth]time.Time{}, freed: map[netip.Addr]time.Time{}, asked: map[netip.Addr]time.Time{}, refused: map[netip.Addr]refusal{},
 			wanted: map[netip.Addr]time.Time{}, read: map[Name]time.Time{}, creating: map[netip.Addr]topology.Claim{}, sets: sets{lacks: map[Name]time.Time{}}},
@@ -128,11 +129,13 @@ func (k *Known) takeClaim(c *crd.AddressClaim, deleted bool) error {
 		return fmt.Errorf("AddressClaim %s: %w", c.Name, err)
 	}
 	was, is := k.claims[at]
+	_, ended := k.ended[c.UID]
 	switch {
-	case k.ended[c.UID]:
+	case ended:
 		return nil
 	case deleted:
-		k.ended[c.UID] = true
+		k.gone++
+		k.ended[c.UID] = k.gone
 		delete(k.unread, at)
 		if is && was.object.UID == c.UID {
 			delete(k.claims, at)
