@@ -65,11 +65,11 @@ func (o *ordered) keptReady() map[netip.Addr]order.Reserved {
 // isServed tells whether something of its topology is kept for a pod, or a pod's of its name, by the operator or here.
 func (o *ordered) isServed(cached *ipam.State, pod eni.TopologyPod) bool {
 	owner := eni.Owner{Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID}
-	ofOther := func(of string) bool { return of != "" && of != pod.Topology }
+	isOther := func(topology string) bool { return topology != "" && topology != pod.Topology }
 	return slices.ContainsFunc(o.newest.Status.Reserved, func(r order.Reserved) bool {
-		return r.Namespace == pod.Namespace && r.Pod == pod.Name && !ofOther(r.Topology)
+		return r.Namespace == pod.Namespace && r.Pod == pod.Name && !isOther(r.Topology)
 	}) || slices.ContainsFunc(cached.Addresses, func(line eni.Address) bool {
-		return line.Reservation != nil && !line.Lost && line.Reservation.IsFor(owner) && !ofOther(line.Reservation.Topology)
+		return line.Reservation != nil && !line.Lost && line.Reservation.IsFor(owner) && !isOther(line.Reservation.Topology)
 	})
 }
 
