@@ -62,13 +62,15 @@ func (o *ordered) keptReady() map[netip.Addr]order.Reserved {
 	return ready
 }
 
-// isServed tells whether something is kept for a pod, or a pod's of its name, by the operator or here.
+// isServed tells whether something of its topology is kept for a pod, or a pod's of its name, by the operator or here.
 func (o *ordered) isServed(cached *ipam.State, pod eni.TopologyPod) bool {
 	owner := eni.Owner{Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID}
-	return slices.ContainsFunc(o.newest.Status.Reserved, func(r order.Reserved) bool { return r.Namespace == pod.Namespace && r.Pod == pod.Name }) ||
-		slices.ContainsFunc(cached.Addresses, func(line eni.Address) bool {
-			return line.Reservation != nil && !line.Lost && line.Reservation.IsFor(owner)
-		})
+	isOther := func(topology string) bool { return topology != "" && topology != pod.Topology }
+	return slices.ContainsFunc(o.newest.Status.Reserved, func(r order.Reserved) bool {
+		return r.Namespace == pod.Namespace && r.Pod == pod.Name && !isOther(r.Topology)
+	}) || slices.ContainsFunc(cached.Addresses, func(line eni.Address) bool {
+		return line.Reservation != nil && !line.Lost && line.Reservation.IsFor(owner) && !isOther(line.Reservation.Topology)
+	})
 }
 
 // chooseReady returns what is kept ready on an ENI for a pod, nil where a family has none that could be its own now. The operator chooses in the same order.

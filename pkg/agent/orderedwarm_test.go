@@ -110,3 +110,19 @@ func TestWhatIsReadyIsChosenOnOneENI(t *testing.T) {
 		t.Errorf("taken from its pod: %v", left)
 	}
 }
+
+// What another topology keeps for the name of a pod is not the pod's: it gets what its own has ready.
+func TestWhatAnotherTopologyKeepsForAPodServesItNot(t *testing.T) {
+	operatedWith(t, 8, func(t *testing.T, n *testNode, op *testOperator) {
+		list := op.ready(t, 2)
+		other := list[1]
+		other.Topology, other.Namespace, other.Pod = "web", "db", "db-7"
+		op.reserve(list[0], other)
+		sleep(time.Second)
+		op.set(func(op *testOperator) { op.away = true })
+		n.setTopologyPods(podOf("db-7"))
+		sleep(time.Second)
+		n.is(t, list[0].Addr, "reserved db/db-7")
+		n.is(t, other.Addr, "reserved db/db-7")
+	})
+}

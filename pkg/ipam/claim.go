@@ -67,10 +67,13 @@ func (s *State) reservedFor(c claimant) (waiting bool, other *eni.Address) {
 	return waiting, other
 }
 
-// mayHave tells whether a reserved address is the claimant's. One of a topology gets nothing of what was set aside for a pod of its name that is of none,
+// mayHave tells whether a reserved address is the claimant's. What a topology keeps for a name is for its own pods: one that has the name by now and is of
+// another topology would lose it when the first one ends it. One of a topology gets nothing of what was set aside for a pod of its name that is of none,
 // and the other way round.
 func (c claimant) mayHave(a *eni.Address) bool {
-	return a.Reservation.IsFor(c.Owner) && (c.topology == "" || !a.IsSetAside()) && (!c.ofNone || a.IsSetAside())
+	r := a.Reservation
+	itsOwn := c.topology == "" || r.Topology == c.topology || r.Topology == "" && !a.IsSetAside()
+	return r.IsFor(c.Owner) && itsOwn && (!c.ofNone || a.IsSetAside())
 }
 
 // reservedOnENI returns the positions of what the ENI has reserved for the owner, one per family, or nil if a

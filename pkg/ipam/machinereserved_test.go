@@ -93,10 +93,10 @@ func (m *machine) doClaim(t *rapid.T) (Lease, bool) {
 	r := somePod(t)
 	o := m.newOwner(t)
 	o.Namespace, o.Pod, o.UID = r.Namespace, r.Pod, r.UID
-	topology := rapid.SampledFrom([]string{"", "db"}).Draw(t, "topology")
+	topology := rapid.SampledFrom([]string{"", "db", "db", "cache"}).Draw(t, "topology")
 	device := rapid.SampledFrom([]string{"", "", "eth1", "nowhere"}).Draw(t, "device")
 	holds := slices.Contains(slices.Collect(maps.Values(m.owns)), o.Key)
-	want, waits := m.expectClaim(o, device)
+	want, waits := m.expectClaim(o, topology, device)
 	waits = waits || topology != "" || m.s.Settings.IsGated(o.Namespace)
 	l, err := m.s.AssignReserved(o, topology, device, m.now)
 	var awaited *Awaited
@@ -123,13 +123,13 @@ func (m *machine) doClaim(t *rapid.T) (Lease, bool) {
 	return l, true
 }
 
-// expectClaim is the rule in plain words: nothing while another sandbox of the pod has what is kept for it, else
+// expectClaim is the rule in plain words: nothing of another topology, nothing while another sandbox of the pod has what is kept for it, else
 // of the first ENI that has one of each family kept for the pod, and rather one for its uid than one for any. It
 // tells too whether the pod waits for that.
-func (m *machine) expectClaim(o eni.Owner, device string) (want []netip.Addr, waits bool) {
+func (m *machine) expectClaim(o eni.Owner, topology, device string) (want []netip.Addr, waits bool) {
 	mine := func(a eni.Address) bool {
 		r, kept := m.kept[a.Addr]
-		return kept && r.Pod != "" && r.Namespace == o.Namespace && r.Pod == o.Pod && (r.UID == o.UID || r.UID == "" || o.UID == "")
+		return kept && r.Pod != "" && r.Namespace == o.Namespace && r.Pod == o.Pod && (r.UID == o.UID || r.UID == "" || o.UID == "") && (topology == "" || r.Topology == topology)
 	}
 	for _, a := range m.s.Addresses {
 		k, used := m.owns[a.Addr]

@@ -33,8 +33,9 @@ type claiming struct {
 	open    map[string]map[netip.Addr]bool // by node: what calls are about whose outcome is not in its object yet
 	said    map[string]bool                // what the log has
 	search  search
-	prunes  bool               // the API server keeps no moves in one call in claims
-	noCross map[string]noCross // why ENIs of a node carry no addresses of other subnets for a while, of "" those of all
+	prunes  bool                     // the API server keeps no moves in one call in claims
+	noCross map[string]noCross       // why ENIs of a node carry no addresses of other subnets for a while, of "" those of all
+	behind  map[string]time.Duration // claims of which the watch has told less than is known, and when they are read
 }
 
 // barred is until when what was refused is not tried again.
@@ -64,14 +65,22 @@ func (o *Operator) newClaiming() *claiming {
 		return nil
 	}
 	return &claiming{known: claims.New(o.o.Families, o.o.Lease.Settle), orders: map[string]claims.Orders{}, flying: map[string]bool{}, barred: map[string]barred{},
-		told: map[string]toldPod{}, open: map[string]map[netip.Addr]bool{}, said: map[string]bool{}, noCross: map[string]noCross{}}
+		told: map[string]toldPod{}, open: map[string]map[netip.Addr]bool{}, said: map[string]bool{}, noCross: map[string]noCross{}, behind: map[string]time.Duration{}}
 }
 
 // takeClaims takes in what the watch tells.
 func (t *term) takeClaims(e claims.Event) {
 	c := t.claiming
 	c.changed = true
-	if err := c.known.Take(e); err != nil && !c.said[err.Error()] {
+	if e.Claim != nil {
+		t.noteBehind(e)
+	}
+	t.sayUnreadable(c.known.Take(e))
+}
+
+// sayUnreadable logs once what is wrong with an object.
+func (t *term) sayUnreadable(err error) {
+	if c := t.claiming; err != nil && !c.said[err.Error()] {
 		c.said[err.Error()] = true
 		t.o.Log.Warn("an object of topologies can't be read, and counts as little as it can", "error", err)
 	}
@@ -116,6 +125,7 @@ func (t *term) turnClaims() time.Duration {
 	}
 	c.orders = steps.Nodes
 	t.doSteps(steps)
+	t.readBehind(now.Mono)
 	t.askPlaces(now.Mono)
 	if now.Mono >= c.countAt {
 		c.countAt = now.Mono + countEvery
@@ -191,6 +201,10 @@ func (t *term) request(key, name string, do func(context.Context) (*crd.AddressC
 		return false
 	}
 	c.flying[key] = true
+	var asked claims.Asked
+	if at, err := addrOf(name); err == nil {
+		asked = c.known.Ask(at)
+	}
 	t.under.Go(func() {
 		ctx, cancel := context.WithTimeout(t.ctx, writeLimit)
 		defer cancel()
@@ -205,20 +219,27 @@ func (t *term) request(key, name string, do func(context.Context) (*crd.AddressC
 				is, err = nil, ErrGone
 			}
 		}
-		t.post(func(t *term) { t.endRequest(key, name, is, err, after) })
+		t.post(func(t *term) { t.endRequest(key, name, answer{is, asked, err}, after) })
 	})
 	return true
 }
 
-// endRequest takes in what a request about a claim has brought.
-func (t *term) endRequest(key, name string, is *crd.AddressClaim, err error, after func(*term)) {
-	c, now := t.claiming, t.now().Mono
+// answer is what a request about a claim has brought.
+type answer struct {
+	is    *crd.AddressClaim
+	asked claims.Asked // what was known before
+	err   error
+}
+
+// endRequest takes it in.
+func (t *term) endRequest(key, name string, of answer, after func(*term)) {
+	c, now, err := t.claiming, t.now().Mono, of.err
 	delete(c.flying, key)
 	if after != nil {
 		after(t)
 	}
-	if c.changed = true; is != nil {
-		t.takeClaims(claims.Event{Claim: is})
+	if c.changed = true; of.is != nil {
+		t.sayUnreadable(c.known.TakeRead(of.is, of.asked))
 	}
 	switch {
 	case err == nil:
@@ -226,9 +247,7 @@ func (t *term) endRequest(key, name string, is *crd.AddressClaim, err error, aft
 		return
 	case errors.Is(err, ErrGone):
 		if at, wrong := addrOf(name); wrong == nil {
-			if gone := c.known.Object(at); gone != nil {
-				t.takeClaims(claims.Event{Claim: gone, Deleted: true})
-			}
+			t.sayUnreadable(c.known.TakeGone(at, of.asked))
 		}
 		return
 	case errors.Is(err, ErrConflict):

@@ -12,7 +12,7 @@ type ClaimObjects interface {
 	// WatchClaims tells of all claims, topologies and pods of topologies that there are, and then of changes, until ctx ends.
 	WatchClaims(ctx context.Context, tell func(claims.Event))
 
-	// ReadPod returns a pod, and not from a cache, nil if there is none or it is of no topology.
+	// ReadPod returns a pod, and not from a cache, nil if there is none. It may be of no topology.
 	ReadPod(ctx context.Context, of claims.Name) (*claims.Pod, error)
 
 	// ReadSets returns which StatefulSets there are, and not from a cache.

@@ -29,7 +29,11 @@ func (t *term) readPod(of claims.Name) {
 			}
 			// What the watch has told may be older, or newer than the read: only where both say the same anything is taken.
 			if !c.known.NoteRead(of, p, began.Wall) {
-				c.barred[key] = barred{until: t.now().Mono + apart}
+				pause := apart
+				if p != nil && p.Topology == "" { // nothing tells of its end
+					pause = setsEvery
+				}
+				c.barred[key] = barred{until: t.now().Mono + pause}
 				return
 			}
 			delete(c.barred, key)

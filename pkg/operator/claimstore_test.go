@@ -37,6 +37,7 @@ type claimStore struct {
 	passes     func(what string) // is called before each write
 	lag        time.Duration
 	prunes     bool // the kinds are older than the operator
+	byName     bool // plugins of an earlier release: a pod gets what any topology keeps for its name
 }
 
 func (w *world) withTopologies(list ...*crd.PodSubnetTopology) *claimStore {
@@ -80,7 +81,9 @@ func (s *claimStore) WatchClaims(ctx context.Context, tell func(claims.Event)) {
 	s.watches[&tell] = true
 	var pods []claims.Pod
 	for _, p := range s.pods {
-		pods = append(pods, p)
+		if p.Topology != "" {
+			pods = append(pods, p)
+		}
 	}
 	for _, t := range s.topologies {
 		tell(claims.Event{Topology: t.DeepCopy()})
@@ -236,8 +239,9 @@ func (s *claimStore) run(name, node, of string) {
 	defer s.mu.Unlock()
 	s.version++
 	p := claims.Pod{Name: claims.Name{Namespace: "db", Name: name}, UID: fmt.Sprint("pod-", s.version), Node: node, Topology: of, StatefulSet: topology.Workload{Name: "db", UID: "set"}}
-	s.pods[p.Name] = p
-	s.tell(claims.Event{Pod: &p})
+	if s.pods[p.Name] = p; of != "" {
+		s.tell(claims.Event{Pod: &p})
+	}
 }
 
 // stop ends a pod.
@@ -286,7 +290,8 @@ func (a *agent) runBoxes(v order.View) {
 				_, general := a.state.FreeSince(&line, a.w.since())
 				return line.Addr == r.Addr && !general && line.State != eni.Used && line.State != eni.Releasing
 			})
-			if held && !has[p.UID] && a.boxes[r.Addr] == "" && r.Namespace == p.Namespace && r.Pod == p.Name.Name && (r.UID == p.UID || r.UID == "") {
+			mine := r.Topology == p.Topology || p.Topology == "" || a.w.claims.byName
+			if held && mine && !has[p.UID] && a.boxes[r.Addr] == "" && r.Namespace == p.Namespace && r.Pod == p.Name.Name && (r.UID == p.UID || r.UID == "") {
 				a.boxes[r.Addr], has[p.UID] = p.UID, true
 			}
 		}

@@ -31,6 +31,7 @@ type Node struct {
 	Name, Zone string
 	Anywhere   bool     // of each subnet of the zone: the cloud carries them across subnets, or there is room for one more ENI
 	Subnets    []string // else of those: an ENI lies there and can carry one more
+	Only       string   // of this one alone, where the pod's address of another family is; "" for any
 }
 
 func (n Node) takes(subnet string) bool { return n.Anywhere || slices.Contains(n.Subnets, subnet) }
@@ -50,7 +51,7 @@ func Choose(of Topology, pod Pod, node Node, family eni.Family, cluster *Cluster
 	if why := Check(of, cluster.Topologies, cluster.Subnets); why.Reason != "" {
 		return Claim{}, Wait{Cause: TopologyNotReady, Message: fmt.Sprintf("topology %s: %s", of.Name, why.Message)}
 	}
-	sources := cluster.sourcesIn(of, node.Zone, family)
+	sources := slices.DeleteFunc(cluster.sourcesIn(of, node.Zone, family), func(from Source) bool { return node.Only != "" && from.Subnet != node.Only })
 	if len(sources) == 0 {
 		return Claim{}, Wait{Cause: NoSubnet, Message: fmt.Sprintf("no subnet of topology %s with %s is ready in zone %s", of.Name, family, node.Zone)}
 	}

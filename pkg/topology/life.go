@@ -110,7 +110,7 @@ func (p PodFacts) needs(c Claim) bool {
 func statusWithoutPod(c Claim, f Facts, now time.Time) Status {
 	s := c.Status
 	s.Phase, s.PodUID, s.To = Free, "", ""
-	if s.FreeSince.IsZero() {
+	if s.FreeSince.IsZero() || s.FreeSince.After(now) { // a clock was ahead: else it would end as much later
 		s.FreeSince = now
 	}
 	over := f.StatefulSet == Absent

@@ -102,9 +102,10 @@ func (d *decision) chooseFor(pod Pod, node Node, family eni.Family, cluster *top
 		return
 	}
 	on := d.nodeFor(node, pod.Name, family)
+	on.Only = d.partnerSubnet(pod, family)
 	alike := alikeOf(of, on, family)
 	_, has := cluster.Claims.Of(of.Name, asTopologyPod(pod), family)
-	if !has && d.isKnownFor(alike, pod) {
+	if has && of.Strategy == topology.Elastic || !has && d.isKnownFor(alike, pod) { // the topology was made again as another one: the claim serves the pod
 		return
 	}
 	claim, wait := topology.Choose(of, asTopologyPod(pod), on, family, cluster)
@@ -116,7 +117,7 @@ func (d *decision) chooseFor(pod Pod, node Node, family eni.Family, cluster *top
 		on.Anywhere = true
 		if would, why := topology.Choose(of, asTopologyPod(pod), on, family, cluster); why.Cause == topology.None {
 			d.makeOn(node, would)
-			wait = d.awaitPlace(node, pod, d.subnetsFor(of, node.Zone, would), wait)
+			wait = d.awaitPlace(node, pod, d.subnetsFor(of, on, would), wait)
 		}
 	}
 	if wait.Cause != topology.None {
@@ -148,7 +149,7 @@ type alike struct {
 }
 
 func alikeOf(of topology.Topology, on topology.Node, family eni.Family) alike {
-	return alike{of.Name, on.Zone, strings.Join(on.Subnets, " "), on.Anywhere, family}
+	return alike{of.Name, on.Zone, strings.Join(append(slices.Clone(on.Subnets), on.Only), " "), on.Anywhere, family}
 }
 
 // isKnownFor tells whether what becomes of a pod follows from what has become of one like it: there is no room for it either, or as many claims are
@@ -166,13 +167,13 @@ func (d *decision) isKnownFor(of alike, pod Pod) bool {
 }
 
 // subnetsFor returns the subnets in a zone of which an address can be the pod's: of one that is kept already its own alone.
-func (d *decision) subnetsFor(of topology.Topology, zone string, would topology.Claim) []string {
+func (d *decision) subnetsFor(of topology.Topology, on topology.Node, would topology.Claim) []string {
 	ids := []string{would.Subnet}
-	if _, has := d.claims[would.Addr]; has {
+	if _, has := d.claims[would.Addr]; has || on.Only != "" {
 		return ids
 	}
 	for _, from := range of.Sources {
-		at := slices.IndexFunc(d.subnets, func(s topology.Subnet) bool { return s.ID == from.Subnet && s.Ready && s.Zone == zone })
+		at := slices.IndexFunc(d.subnets, func(s topology.Subnet) bool { return s.ID == from.Subnet && s.Ready && s.Zone == on.Zone })
 		if at >= 0 && from.Subnet != would.Subnet {
 			ids = append(ids, from.Subnet)
 		}

@@ -255,8 +255,22 @@ func (d *decision) mayTake(claim topology.Claim, facts topology.Facts) bool {
 		return false
 	case n.Published[claim.Addr]:
 		return true
+	case facts.Pod.Node == n.Name && !facts.Pod.Ended: // one of another topology: a plugin of before may have given it the address for its name
+		return false
+	case d.isShown(n.Name, claim.Addr): // people have made the claim of an address that a pod has
+		return false
 	}
 	return d.isRead(claim)
+}
+
+// isShown tells whether a pod of a node shows an address.
+func (d *decision) isShown(node string, at netip.Addr) bool {
+	for _, p := range d.pods {
+		if p.Node == node && !p.Ended && (p.V4 == at || p.V6 == at) {
+			return true
+		}
+	}
+	return false
 }
 
 func isReserved(n Node, at netip.Addr) bool {

@@ -23,7 +23,8 @@ type Known struct {
 	lists      int // complete lists of pods
 	claims     map[netip.Addr]held
 	unread     map[netip.Addr]bool // claims that this release can't read: nobody gets the address
-	ended      map[types.UID]bool  // claims' objects that are gone: the watch may still tell of them
+	ended      map[types.UID]int   // claims' objects that are gone, numbered: the watch may still tell of them
+	gone       int                 // the last number
 	topologies map[string]topology.Topology
 	subnets    []topology.Subnet
 	complete   bool
@@ -74,7 +75,7 @@ type sets struct {
 
 // New returns a Known that knows nothing. settle is for how long what a list lacks may have been missed.
 func New(families []eni.Family, settle time.Duration) *Known {
-	return &Known{families: families, settle: settle, pods: map[Name]Pod{}, claims: map[netip.Addr]held{}, unread: map[netip.Addr]bool{}, ended: map[types.UID]bool{},
+	return &Known{families: families, settle: settle, pods: map[Name]Pod{}, claims: map[netip.Addr]held{}, unread: map[netip.Addr]bool{}, ended: map[types.UID]int{},
 		topologies: map[string]topology.Topology{}, nodes: map[string]Node{}, where: map[netip.Addr][]string{},
 		memory: memory{elastic: map[netip.Addr]kept{}, seen: map[warmth]time.Time{}, freed: map[netip.Addr]time.Time{}, asked: map[netip.Addr]time.Time{}, refused: map[netip.Addr]refusal{},
 			wanted: map[netip.Addr]time.Time{}, read: map[Name]time.Time{}, creating: map[netip.Addr]topology.Claim{}, sets: sets{lacks: map[Name]time.Time{}}},
@@ -147,11 +148,13 @@ func (k *Known) takeClaim(c *crd.AddressClaim, deleted bool) error {
 		return fmt.Errorf("AddressClaim %s: %w", c.Name, err)
 	}
 	was, is := k.claims[at]
+	_, ended := k.ended[c.UID]
 	switch {
-	case k.ended[c.UID]:
+	case ended:
 		return nil
 	case deleted:
-		k.ended[c.UID] = true
+		k.gone++
+		k.ended[c.UID] = k.gone
 		delete(k.unread, at)
 		if is && was.object.UID == c.UID {
 			k.dropClaim(at)
@@ -261,6 +264,16 @@ func (k *Known) NoteRefused(at netip.Addr, now time.Time, why string) {
 	k.markClaim(at)
 }
 
+// isOn tells whether a node has an address that is kept for the pods of a name.
+func (k *Known) isOn(node string, of Name) bool {
+	for at, c := range k.claims {
+		if c.Namespace == of.Namespace && c.Pod == of.Name && slices.Contains(k.where[at], node) {
+			return true
+		}
+	}
+	return false
+}
+
 // NoteCreating takes in that the object of a claim is being made, or that this has ended.
 func (k *Known) NoteCreating(c topology.Claim, under bool) {
 	if k.creating[c.Addr] = c; !under {
@@ -268,9 +281,16 @@ func (k *Known) NoteCreating(c topology.Claim, under bool) {
 	}
 }
 
-// NoteRead takes in what a read of a pod that began then has brought, nil for none, and returns whether that is what is known of it.
+// NoteRead takes in what a read of a pod that began then has brought, nil for none, and returns whether that is what is known of it. One of no topology the watch
+// never tells of: it counts where an address of its name is. Its node may have given it that, where the runtime does not tell of topologies.
 func (k *Known) NoteRead(of Name, p *Pod, began time.Time) bool {
 	is, known := k.pods[of]
+	if p != nil && p.Topology == "" {
+		if !p.Ended && k.isOn(p.Node, of) {
+			return false
+		}
+		p = nil
+	}
 	if known != (p != nil) || p != nil && *p != is {
 		return false
 	}
@@ -278,8 +298,14 @@ func (k *Known) NoteRead(of Name, p *Pod, began time.Time) bool {
 	return true
 }
 
+// setsApart is how long after a list the next one tells of the same StatefulSets: one of a name may have been made and deleted since.
+const setsApart = 5 * time.Minute
+
 // TakeSets takes in a complete list of the StatefulSets. What two of them lack, some time apart, is absent.
 func (k *Known) TakeSets(list []Name, began time.Time) {
+	if began.Sub(k.sets.at) > setsApart {
+		clear(k.sets.lacks)
+	}
 	k.sets.last, k.sets.at = map[Name]bool{}, began
 	for _, n := range list {
 		k.sets.last[n] = true

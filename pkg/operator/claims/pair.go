@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -37,6 +38,32 @@ func (d *decision) partnerENI(node Node, pod Name, family eni.Family) string {
 			if id := eniOf(node, at); id != "" {
 				return id
 			}
+		}
+	}
+	return ""
+}
+
+// partnerSubnet returns the subnet of a pod's address of another family, wherever that is now, "" if it has none: one ENI carries both.
+func (d *decision) partnerSubnet(pod Pod, family eni.Family) string {
+	if len(d.families) < 2 {
+		return ""
+	}
+	is := func(c topology.Claim) bool {
+		return c.Namespace == pod.Namespace && c.Pod == pod.Name.Name && c.Topology == pod.Topology && c.Family() != family && c.Phase != topology.Releasing
+	}
+	for _, c := range d.claims {
+		if is(c.Claim) {
+			return c.Subnet
+		}
+	}
+	for _, c := range slices.Concat(d.steps.Creates, slices.Collect(maps.Values(d.creating))) {
+		if is(c) {
+			return c.Subnet
+		}
+	}
+	for at, e := range d.elastic {
+		if e.UID == pod.UID && eni.FamilyOf(at) != family {
+			return d.SubnetOf(at)
 		}
 	}
 	return ""

@@ -92,7 +92,11 @@ func (d *decision) readyOn(on warmth, f eni.Family) (list []netip.Addr) {
 
 // takeReady gives a pod what is ready on its node, if anything is.
 func (d *decision) takeReady(p Pod, n Node, f eni.Family) bool {
-	if of := d.topologies[p.Topology]; of.Strategy != topology.Elastic {
+	of := d.topologies[p.Topology]
+	if of.Strategy != topology.Elastic {
+		return false
+	}
+	if _, has := d.chooseFrom().Claims.Of(of.Name, asTopologyPod(p), f); has {
 		return false
 	}
 	for _, at := range d.readyOn(warmth{n.Name, p.Topology}, f) {

@@ -75,9 +75,8 @@ func (o Claims) ReadPod(ctx context.Context, of claims.Name) (*claims.Pod, error
 		return nil, ofTopologies.explain(err)
 	}
 	for i := range list.Items {
-		if p := podOf(&list.Items[i]); p.Topology != "" {
-			return &p, nil
-		}
+		p := podOf(&list.Items[i])
+		return &p, nil
 	}
 	return nil, nil
 }
