@@ -110,8 +110,8 @@ func TestWhatHelmWouldReadOtherwiseIsRefused(t *testing.T) {
 		{"*.md\n", "version: 1\nappVersion: 1\n", "*.md: only names and paths"},
 		{"/a\n", "version: 1\nappVersion: 1\n", "only names and paths"},
 		{"a/\n", "version: 1\nappVersion: 1\n", "only names and paths"},
-		{"", "version: 1\n", "Chart.yaml has no line with appVersion"},
-		{"", "version: 1\nversion: 2\nappVersion: 1\n", "or several"},
+		{"", "version: 1\n", "find appVersion: Chart.yaml must have one line"},
+		{"", "version: 1\nversion: 2\nappVersion: 1\n", "find version: Chart.yaml must have one line"},
 	} {
 		dir := t.TempDir()
 		for name, text := range map[string]string{".helmignore": tt.ignore, "Chart.yaml": tt.about} {

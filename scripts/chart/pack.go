@@ -29,7 +29,7 @@ func pack(dir, version, appVersion string) ([]byte, error) {
 	for key, value := range map[string]string{"version": version, "appVersion": appVersion} {
 		line := regexp.MustCompile(`(?m)^` + key + `: .*$`)
 		if len(line.FindAll(about, -1)) != 1 {
-			return nil, fmt.Errorf("Chart.yaml has no line with %s, or several", key)
+			return nil, fmt.Errorf("find %s: Chart.yaml must have one line with it, and one alone", key)
 		}
 		about = line.ReplaceAllLiteral(about, []byte(key+`: "`+value+`"`))
 	}

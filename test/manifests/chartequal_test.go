@@ -60,7 +60,10 @@ func alike(t *testing.T, kustomize, chart map[string]object) {
 	}
 	for name, o := range chart {
 		meta, other := o["metadata"].(object), kustomize[name]
-		if annotations, _ := meta["annotations"].(object); o["kind"] == "CustomResourceDefinition" && annotations["helm.sh/resource-policy"] == "keep" {
+		annotations, _ := meta["annotations"].(object)
+		// With the kinds stays what agents may do with them.
+		kept := o["kind"] == "CustomResourceDefinition" || strings.HasSuffix(name, "-nodenetworks") || strings.HasSuffix(name, "-nodenetwork")
+		if kept && annotations["helm.sh/resource-policy"] == "keep" {
 			if delete(annotations, "helm.sh/resource-policy"); len(annotations) == 0 {
 				delete(meta, "annotations")
 			}

@@ -160,10 +160,13 @@ func TestHelmUninstalls(t *testing.T) {
 	h.is("", "daemonset/enipool-agent", agent)
 	h.is("uninstall --root=/host", "daemonset/enipool-agent", "{.spec.template.spec.initContainers[0].args[0]} {.spec.template.spec.initContainers[0].args[1]}")
 	h.must(h.uninstall())
-	kinds := []string{"addressclaims.enipool.io", "nodenetworks.enipool.io", "podsubnettopologies.enipool.io", "subnets.enipool.io"}
-	for i, name := range kinds {
-		kinds[i] = "customresourcedefinition.apiextensions.k8s.io/" + name
+	var kinds []string // and what agents may do with them
+	for _, name := range []string{"addressclaims", "nodenetworks", "podsubnettopologies", "subnets"} {
+		kinds = append(kinds, "customresourcedefinition.apiextensions.k8s.io/"+name+".enipool.io")
 	}
+	kinds = append(kinds, "clusterrole.rbac.authorization.k8s.io/enipool-agent-nodenetworks", "clusterrolebinding.rbac.authorization.k8s.io/enipool-agent-nodenetworks",
+		"validatingadmissionpolicy.admissionregistration.k8s.io/enipool-own-nodenetwork", "validatingadmissionpolicybinding.admissionregistration.k8s.io/enipool-own-nodenetwork")
+	slices.Sort(kinds)
 	h.Eventually("all is gone but the kinds", func() error {
 		if left := slices.DeleteFunc(h.all(), func(o string) bool { return slices.Contains(before, o) }); !slices.Equal(left, kinds) {
 			return fmt.Errorf("left: %q", left)
@@ -173,6 +176,25 @@ func TestHelmUninstalls(t *testing.T) {
 	h.is("db", "podsubnettopology/db", "{.metadata.name}")
 	h.must(h.install(loadChart(t), everyPart(t)))
 	h.is("db", "podsubnettopology/db", "{.metadata.name}")
+	h.must(h.uninstall())
+	h.Kubectl(strings.Fields(lastWord(t))...)
+	h.Eventually("all is gone", func() error {
+		if left := slices.DeleteFunc(h.all(), func(o string) bool { return slices.Contains(before, o) }); len(left) > 0 {
+			return fmt.Errorf("left: %q", left)
+		}
+		return nil
+	})
+}
+
+// lastWord is what the page says to delete in the end, without kubectl.
+func lastWord(t *testing.T) string {
+	t.Helper()
+	_, rest, found := strings.Cut(read(t, root+"/README.md"), "helm uninstall enipool --namespace kube-system\n    kubectl ")
+	line, _, _ := strings.Cut(rest, "\n")
+	if !found {
+		t.Fatal("the page does not say how the kinds are deleted")
+	}
+	return line
 }
 
 // Who has installed by kustomize goes on with Helm, without a new start of any agent.

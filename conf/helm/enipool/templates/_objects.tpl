@@ -12,16 +12,16 @@ them. (list $ "base/account.yaml") */}}
 {{- toJson $objects }}
 {{- end }}
 
-{{/* The same as documents. CustomResourceDefinitions stay when the release goes: they are no part of crds/, which Helm never
-upgrades, and a kind takes all of its objects with it. (list $ file), (list $ file annotations of the ServiceAccount) or
-(list $ file nil labels) */}}
+{{/* The same as documents. Kinds stay when the release goes: each takes all of its objects with it. They are no part of Helm's crds/, which
+it never upgrades. With those of the folder crds stays what agents may read and write of them: agents without an operator look there whether
+one calls. (list $ file), (list $ file annotations of the ServiceAccount) or (list $ file nil labels) */}}
 {{- define "enipool.file" -}}
-{{- $accounts := dict }}{{- $labels := dict }}
+{{- $file := index . 1 }}{{- $accounts := dict }}{{- $labels := dict }}
 {{- if gt (len .) 2 }}{{ $accounts = index . 2 | default dict }}{{ end }}
 {{- if gt (len .) 3 }}{{ $labels = index . 3 }}{{ end }}
-{{- range include "enipool.objects" (list (index . 0) (index . 1)) | fromJsonArray }}
+{{- range include "enipool.objects" (list (index . 0) $file) | fromJsonArray }}
 {{-   $more := dict }}
-{{-   if eq .kind "CustomResourceDefinition" }}{{ $more = dict "helm.sh/resource-policy" "keep" }}{{ end }}
+{{-   if or (eq .kind "CustomResourceDefinition") (hasPrefix "crds/" $file) }}{{ $more = dict "helm.sh/resource-policy" "keep" }}{{ end }}
 {{-   if eq .kind "ServiceAccount" }}{{ $more = $accounts }}{{ end }}
 {{-   if $more }}{{ $_ := set .metadata "annotations" (merge (dict) $more (.metadata.annotations | default dict)) }}{{ end }}
 {{-   $_ := set .metadata "labels" (merge .metadata.labels $labels) }}
