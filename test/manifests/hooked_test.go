@@ -86,7 +86,8 @@ func TestAWebhookTakesNothingOffThatClassifiesAPod(t *testing.T) {
 	ctx := context.Background()
 	pods := c.admin.CoreV1().Pods("db")
 	classify := func(name string) (*corev1.Pod, error) {
-		p := podWith(name, nil)
+		// The policy that adds the gate may not count yet.
+		p := podWith(name, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}} })
 		p.Namespace = "db"
 		if made, err := pods.Create(ctx, p, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return made, err
