@@ -2,11 +2,13 @@ package claims_test
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/enipool/enipool/pkg/eni"
+	"github.com/enipool/enipool/pkg/kube/crd"
 	"github.com/enipool/enipool/pkg/topology"
 )
 
@@ -98,11 +100,24 @@ func (w *world) lacks() string {
 		case p.gated:
 		case p.Node == "":
 			return fmt.Sprintf("%s is on no node", of.Name)
+		case w.hasWhatEnded(p):
 		case w.claimOf(of) || w.roomOf(p.of, w.nodeOf(p).zone) > 0:
 			return fmt.Sprintf("%s %s has no address on %s", of.Name, p.UID, p.Node)
 		}
 	}
 	return ""
+}
+
+// hasWhatEnded tells whether a pod has an address whose claim has ended. It came back to an agent that had done nothing for long and had yet to hear of that: its
+// agent tells people of the lost address, who delete the pod.
+func (w *world) hasWhatEnded(p *pod) bool {
+	for at, uid := range w.nodeOf(p).early {
+		kept := slices.ContainsFunc(slices.Collect(maps.Values(w.objects)), func(c *crd.AddressClaim) bool { return c.Spec.Address == at.String() && c.Spec.Pod == p.Name.Name })
+		if uid == p.UID && !kept {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *world) nodeOf(p *pod) *node {
