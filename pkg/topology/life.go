@@ -30,6 +30,7 @@ type Facts struct {
 	Deleted     bool     // the object is being deleted, by people or by an earlier step
 	Pod         PodFacts // of the claim's name
 	StatefulSet Presence // of one of the name that the claim has. One that was made again is the same: pods outlive a deletion that spares them
+	Surplus     bool     // another claim keeps an address of the same topology and family for the name, and goes before this one
 	At          Attachment
 
 	Target  string    // the ENI of the pod's node that is to carry the address, "" if none can
@@ -86,7 +87,7 @@ func Next(claim Claim, facts Facts, now time.Time) Step {
 	switch {
 	case facts.Pod.Presence == Unknown:
 		return Step{Claim: claim, Wait: Wait{Cause: InUse, Message: fmt.Sprintf("whether pod %s/%s is there is not known yet", claim.Namespace, claim.Pod)}}
-	case facts.Deleted || claim.Phase == Releasing:
+	case facts.Deleted || facts.Surplus || claim.Phase == Releasing:
 		next.Status = statusAtEnd(claim, facts)
 	case !facts.Pod.needs(claim):
 		next.Status = statusWithoutPod(claim, facts, now)

@@ -54,6 +54,14 @@ func (k *Known) markClaim(at netip.Addr) {
 	}
 }
 
+// markNamesakes has a claim decided about again, and others of its name: one of them may be one too many.
+func (k *Known) markNamesakes(at netip.Addr) {
+	k.markClaim(at)
+	for _, other := range k.index.Named(k.claims[at].Namespace, k.claims[at].Pod) {
+		k.markClaim(other)
+	}
+}
+
 // markNode has a node decided about again, and the claims of its addresses. What it has beside those is counted, or no more by -1.
 func (k *Known) markNode(n Node, by int) {
 	k.quiet.busy.nodes[n.Name] = true

@@ -148,7 +148,7 @@ const mostMessage = 256
 // stepClaim decides about one claim.
 func (d *decision) stepClaim(c held) {
 	of := Name{c.Namespace, c.Pod}
-	f := topology.Facts{Deleted: c.object.DeletionTimestamp != nil, Pod: d.podFacts(of), StatefulSet: d.setFacts(c.Claim), Refused: d.refusalOf(c.Addr).at, Refusal: d.refusalOf(c.Addr).why}
+	f := topology.Facts{Deleted: c.object.DeletionTimestamp != nil, Pod: d.podFacts(of), StatefulSet: d.setFacts(c.Claim), Surplus: d.isSurplus(c.Claim), Refused: d.refusalOf(c.Addr).at, Refusal: d.refusalOf(c.Addr).why}
 	f.At = d.attachment(c.Addr, f.Pod.Node)
 	d.forgetAttached(c.Addr, f.At)
 	if n, is := d.nodes[f.Pod.Node]; is && c.Phase == topology.OnItsWay && f.At.Known && f.At.Node != n.Name {

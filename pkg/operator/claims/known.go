@@ -175,13 +175,13 @@ func (k *Known) takeClaim(c *crd.AddressClaim, deleted bool) error {
 	k.dropClaim(at) // it may be of another name
 	k.claims[at] = held{claim, c}
 	k.index.Put(claim)
-	k.markClaim(at)
+	k.markNamesakes(at)
 	return nil
 }
 
 // dropClaim forgets a claim.
 func (k *Known) dropClaim(at netip.Addr) {
-	k.markClaim(at)
+	k.markNamesakes(at)
 	k.index.Remove(at)
 	delete(k.claims, at)
 }
