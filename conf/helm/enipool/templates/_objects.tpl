@@ -21,7 +21,7 @@ one calls. (list $ file), (list $ file annotations of the ServiceAccount) or (li
 {{- if gt (len .) 3 }}{{ $labels = index . 3 }}{{ end }}
 {{- range include "enipool.objects" (list (index . 0) $file) | fromJsonArray }}
 {{-   $more := dict }}
-{{-   if or (eq .kind "CustomResourceDefinition") (hasPrefix "crds/" $file) }}{{ $more = dict "helm.sh/resource-policy" "keep" }}{{ end }}
+{{-   if or (eq .kind "CustomResourceDefinition") (and (hasPrefix "crds/" $file) (ne $file "crds/view.yaml")) }}{{ $more = dict "helm.sh/resource-policy" "keep" }}{{ end }}
 {{-   if eq .kind "ServiceAccount" }}{{ $more = $accounts }}{{ end }}
 {{-   if $more }}{{ $_ := set .metadata "annotations" (merge (dict) $more (.metadata.annotations | default dict)) }}{{ end }}
 {{-   $_ := set .metadata "labels" (merge .metadata.labels $labels) }}
