@@ -204,5 +204,6 @@ func (z *sizing) atRest() bool {
 	most, _ := s.Cooling.peak(seconds(z.c.Delay))
 	settled = settled && most == s.Cooling.Count
 	readable := !z.o.Valid || s.ValidSeconds >= seconds(z.c.Stable)
-	return settled && readable && (!s.InBurst || k.Over) && (s.Target <= max(z.unheld, z.o.Assigned) || !z.o.Valid)
+	named := s.Target <= z.unheld || !z.isResting() // what holds the target has another name when the interval is over
+	return settled && readable && named && (!s.InBurst || k.Over) && (s.Target <= max(z.unheld, z.o.Assigned) || !z.o.Valid)
 }

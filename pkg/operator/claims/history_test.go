@@ -108,7 +108,7 @@ func (w *world) calm() {
 		n.silent = false
 		w.setCut(n, false)
 	}
-	w.well = true
+	w.well, w.uncrossed = true, false
 	if l := w.leader(); l.dead || l.paused {
 		l.dead = true
 		w.now += lease.Duration
