@@ -74,10 +74,10 @@ const maxExpand = 1 << 16
 func Parse(text []byte) (Inventory, error) {
 	var raw rawInventory
 	file := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
-	if err := file.Decode(&raw); err != nil && err != io.EOF { // which an empty file is
+	if err := decodeFile(file, &raw); err != nil && err != io.EOF { // which an empty file is
 		return Inventory{}, formatError(err)
 	}
-	if file.Decode(new(any)) != io.EOF {
+	if decodeFile(file, new(any)) != io.EOF {
 		return Inventory{}, errors.New("read inventory: a second document begins in it: everything must stand in the first")
 	}
 	p := &parser{}
@@ -105,6 +105,16 @@ func Parse(text []byte) (Inventory, error) {
 		return Inventory{}, errors.New(wrong)
 	}
 	return inv, nil
+}
+
+// decodeFile decodes a document. The library panics at some that are not YAML, such as a tag before a list: that is an error of the file.
+func decodeFile(file *yaml.Decoder, into any) (err error) {
+	defer func() {
+		if stop := recover(); stop != nil {
+			err = fmt.Errorf("it can't be read as YAML, perhaps for a tag like !name before a list: %v", stop)
+		}
+	}()
+	return file.Decode(into)
 }
 
 // parser collects errors.
