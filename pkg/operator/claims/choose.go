@@ -185,18 +185,23 @@ func asTopologyPod(p Pod) topology.Pod {
 	return topology.Pod{Namespace: p.Namespace, Name: p.Name.Name, UID: p.UID, StatefulSet: p.StatefulSet}
 }
 
+// takeUnlisted adds the addresses that are taken and that no claim keeps which can be read.
+func (k *Known) takeUnlisted(taken map[netip.Addr]bool) {
+	for at := range k.elastic {
+		taken[at] = true
+	}
+	for at := range k.unread {
+		taken[at] = true
+	}
+	for at := range k.creating {
+		taken[at] = true
+	}
+}
+
 // largeCluster returns the same as cluster, and copies little: of a large cluster that takes long.
 func (k *Known) largeCluster() *topology.Cluster {
 	all := &topology.Cluster{Topologies: k.list(), Subnets: k.subnets, Families: k.families, Claims: k.index, Taken: map[netip.Addr]bool{}, On: k.where, Beside: k.beside, Freed: k.freed}
-	for at := range k.elastic {
-		all.Taken[at] = true
-	}
-	for at := range k.unread {
-		all.Taken[at] = true
-	}
-	for at := range k.creating {
-		all.Taken[at] = true
-	}
+	k.takeUnlisted(all.Taken)
 	for _, n := range k.nodes {
 		for _, e := range n.ENIs {
 			all.Blocks = append(all.Blocks, e.Blocks...)
@@ -214,15 +219,7 @@ func (k *Known) cluster() *topology.Cluster {
 	for at := range k.where {
 		all.Taken[at] = true
 	}
-	for at := range k.elastic {
-		all.Taken[at] = true
-	}
-	for at := range k.unread {
-		all.Taken[at] = true
-	}
-	for at := range k.creating {
-		all.Taken[at] = true
-	}
+	k.takeUnlisted(all.Taken)
 	for _, n := range k.nodes {
 		for _, e := range n.ENIs {
 			all.Blocks = append(all.Blocks, e.Blocks...)
