@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -127,13 +128,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusNotFound, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": r.URL.Path + " not found"})
 }
 
-// listAt returns the objects right below a path, and whether it is a collection. The caller holds the lock.
+// listAt returns the objects right below a path, by their names as an API server orders them, and whether it is a collection. The caller holds the lock.
 func (s *Server) listAt(at string) (items []any, is bool) {
 	_, is = kinds[path.Base(at)]
 	items = []any{}
-	for name, o := range s.objects {
+	for _, name := range slices.Sorted(maps.Keys(s.objects)) {
 		if path.Dir(name) == at {
-			items = append(items, o)
+			items = append(items, s.objects[name])
 		}
 	}
 	return items, is
