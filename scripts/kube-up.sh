@@ -58,5 +58,7 @@ cat <<TEXT
 It is up. Whatever runs by $2/in is in it, as its administrator:
   $2/in kubectl get pods -o wide
   $2/in enipoolctl cluster nodes
+  $2/in kubectl --namespace kube-system port-forward deployment/enipool-operator 9810
+While the last one runs, a browser that is started by $2/in finds the operator's page at http://127.0.0.1:9810/.
 make kube-down removes it.
 TEXT

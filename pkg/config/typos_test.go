@@ -49,9 +49,9 @@ func TestKeysOfTheSpecificationAndOfRuntimesPass(t *testing.T) {
 }
 
 func TestTheNearestNameIsMeant(t *testing.T) {
-	names := []string{"cachePath", "mtu", "vpcCIDRs", "pool.batch"}
+	names := []string{"cachePath", "mtu", "vpcCIDRs", "pool.batch", "show"}
 	for text, want := range map[string]string{"cachepath": "cachePath", "cachPat": "cachePath", "cchPat": "", "mt": "mtu", "mac": "", "": "", "vpcCIDR": "vpcCIDRs",
-		"pool.bacth": "pool.batch", "somethingElse": ""} {
+		"pool.bacth": "pool.batch", "somethingElse": "", "shwo": "show", "hsow": "show", "hswo": "", "mut": "mtu", "um": "", "pool.abtc": "pool.batch"} {
 		if got := Meant(text, names); got != want {
 			t.Errorf("%q means %q, want %q", text, got, want)
 		}

@@ -101,7 +101,7 @@ type process struct {
 func prepare(file string, stderr io.Writer, takeLogs func(*slog.Logger)) (*process, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
+		return nil, fmt.Errorf("read configuration: %w; --config names the file", err)
 	}
 	conf, err := operatorconf.Parse(text)
 	if err != nil {

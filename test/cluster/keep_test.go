@@ -25,15 +25,22 @@ func TestKeptUp(t *testing.T) {
 	if *keptIn == "" {
 		t.Skip("nobody wants to look around: make kube-up")
 	}
+	t.Log("images of enipool are built, then the API server is started: minutes where the machine has other work")
 	c := start(t, "up")
+	t.Log("the API server answers; two nodes are started")
 	c.addSubnet(second) // two more subnets, for topologies to be tried on
 	c.addSubnet(alone)
 	c.addNode("node-1")
 	c.addNode("node-2")
 	c.areInstances()
+	t.Log("the operators are installed")
 	c.Kubectl("apply", "--server-side", "--validate=strict", "--kustomize=../../conf/kubernetes/topologies")
-	c.installOperators("up", "topologies: true\n")
+	// Their pages can be asked for by way of the API server, as with the component operator-monitoring,
+	// which needs kinds of the Prometheus operator.
+	c.installOperators("up", "topologies: true\nlisten: 0.0.0.0:9810\n")
+	t.Log("the agents are installed")
 	c.install(c.overlay(simulated, first, withOperator, ""))
+	t.Log("six pods are started")
 	c.Apply(fmt.Sprintf(web, 6))
 	c.run(6)
 	bin, err := kube.Assets()

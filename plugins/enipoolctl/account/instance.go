@@ -71,14 +71,14 @@ func (f *InstanceFlags) findType(name string, table limitTable) (capacity.Instan
 		return capacity.Instance{Limits: limits}, nil
 	}
 	if f.Cloud == "aws" {
-		return capacity.Instance{}, fmt.Errorf("--instance-type %s: is not in %s; give --max-enis and --ips-per-eni, or a table with --limits", name, table.from)
+		return capacity.Instance{}, fmt.Errorf("--instance-type %s: is not in %s; give --max-enis and --ips-per-eni, or a table with --limits", name, table.without(name))
 	}
 	m, err := capacity.BaiduType(name)
 	switch {
 	case errors.Is(err, capacity.ErrKind) && f.Cloud == "baidu":
 		return m, fmt.Errorf("--instance-type %s: is no type of Baidu's like bcc.g5.c16m64; give --cpus and --memory, or --cloud aws", name)
 	case errors.Is(err, capacity.ErrKind):
-		return m, fmt.Errorf("--instance-type %s: is not in %s and no type of Baidu's like bcc.g5.c16m64; give --cpus and --memory, or a table with --limits", name, table.from)
+		return m, fmt.Errorf("--instance-type %s: is not in %s and no type of Baidu's like bcc.g5.c16m64; give --cpus and --memory, or a table with --limits", name, table.without(name))
 	case err != nil:
 		return m, fmt.Errorf("--instance-type %s: %w", name, err)
 	}

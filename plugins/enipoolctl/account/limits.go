@@ -12,6 +12,7 @@ import (
 
 	awsconf "github.com/enipool/enipool/conf/aws"
 	"github.com/enipool/enipool/pkg/capacity"
+	"github.com/enipool/enipool/pkg/config"
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/goccy/go-yaml"
 )
@@ -39,6 +40,14 @@ type limitTable struct {
 }
 
 func (t limitTable) typeNames() []string { return slices.Sorted(maps.Keys(t.types)) }
+
+// without names the table, which lacks a type, with the type that is most likely meant.
+func (t limitTable) without(name string) string {
+	if meant := config.Meant(name, t.typeNames()); meant != "" {
+		return t.from + " (it has " + meant + ")"
+	}
+	return t.from
+}
 
 // readLimits reads a table that a person gives.
 func readLimits(path string) (limitTable, error) {

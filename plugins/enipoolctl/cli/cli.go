@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/enipool/enipool/pkg/config"
 	"github.com/spf13/cobra"
@@ -45,9 +46,26 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 		return 0
 	case errors.As(err, &exit):
 		return exit.Code
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		// What was being read when Ctrl-C came is no news.
+		fmt.Fprintln(stderr, "enipoolctl: interrupted")
+		return 2
 	}
-	fmt.Fprintf(stderr, "enipoolctl: %v%s\n", err, meantFlag(ran, err))
+	fmt.Fprintf(stderr, "enipoolctl: %s\n", told(ran, err))
 	return 2
+}
+
+// told is the error of a command, with what to do about those of the library for commands, which
+// has no type for them.
+func told(cmd *cobra.Command, err error) string {
+	text := err.Error()
+	switch {
+	case strings.HasPrefix(text, "unknown command") && !cmd.HasSubCommands() && cmd.Flags().NArg() > 0:
+		return fmt.Sprintf("%s takes flags alone, and not %q; see %s --help", cmd.CommandPath(), cmd.Flags().Arg(0), cmd.CommandPath())
+	case strings.HasPrefix(text, "required flag(s)"):
+		return text + "; see " + cmd.CommandPath() + " --help"
+	}
+	return text + meantFlag(cmd, err)
 }
 
 // meantFlag names the flag of a command that an unknown one most likely means.

@@ -20,6 +20,9 @@ func NewPageFile(path string) (*PageFile, error) {
 	if at, err := filepath.EvalSymlinks(path); err == nil {
 		path = at // a link stays one
 	}
+	if path == "-" {
+		return nil, errors.New("must be a file: stdout has the table")
+	}
 	if there, err := os.Stat(path); path == "" || err == nil && !there.Mode().IsRegular() {
 		return nil, errors.New("must be a file")
 	}
