@@ -132,7 +132,8 @@ func TestARuleOfOthersThatDivertsPodsIsToldWithWhatItDoes(t *testing.T) {
 func TestRulesOfTheKernelThatAreGoneAreToldWithTheCommandThatPutsThemBack(t *testing.T) {
 	n, _ := withPod(t)
 	nettest.Run(t, "sh", "-c", "ip link set eth0 up; ip link set eth1 up; ip link set eth0-far up; ip link set eth1-far up")
-	defer nettest.Run(t, "sh", "-c", "ip rule add priority 32766 lookup main 2>/dev/null; ip rule add priority 32767 lookup default; true")
+	// As the kernel had them, for the tests after this one: a rule that a person made in place of the kernel's is one of others.
+	defer nettest.Run(t, "sh", "-c", "ip rule del priority 32766 2>/dev/null; ip rule add priority 32766 lookup main protocol kernel; ip rule add priority 32767 lookup default protocol kernel")
 	nettest.Run(t, "ip", "rule", "flush")
 	if _, err := n.Sync(t.Context(), nil, nil); err != nil {
 		t.Fatal(err)

@@ -149,22 +149,27 @@ func TestReservedRangesAreShown(t *testing.T) {
 }
 
 func lease(holder string, renewed time.Duration) *coordinationv1.Lease {
+	return leaseAt(time.Now(), holder, renewed)
+}
+
+// leaseAt is a lease as it is at a time.
+func leaseAt(now time.Time, holder string, renewed time.Duration) *coordinationv1.Lease {
 	seconds := int32(15)
 	return &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}, ObjectMeta: metav1.ObjectMeta{Name: leaseName, Annotations: map[string]string{epochKey: "7"}},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds,
-			RenewTime: &metav1.MicroTime{Time: time.Now().Add(-renewed)}, AcquireTime: &metav1.MicroTime{Time: time.Now().Add(-time.Hour)}}}
+			RenewTime: &metav1.MicroTime{Time: now.Add(-renewed)}, AcquireTime: &metav1.MicroTime{Time: now.Add(-time.Hour)}}}
 }
 
 func TestWhoLeadsIsSaid(t *testing.T) {
-	now := time.Now().Add(time.Second)
+	now := time.Now()
 	for _, tt := range []struct {
 		lease *coordinationv1.Lease
 		leads bool
 		want  string
 	}{
-		{lease("host-1_abc", time.Second), true, "operator: host-1_abc leads since 60m, epoch 7"},
-		{lease("host-1_abc", 10*time.Minute), false, "nobody leads: the lease of host-1_abc was renewed 10m ago (kubectl --namespace kube-system get deployments,pods -l app.kubernetes.io/name=enipool-operator); below is what was known then"},
-		{lease("", 3*time.Minute), false, "nobody leads for 3m (kubectl --namespace kube-system get deployments,pods -l app.kubernetes.io/name=enipool-operator); below is what was known then"},
+		{leaseAt(now, "host-1_abc", time.Second), true, "operator: host-1_abc leads since 60m, epoch 7"},
+		{leaseAt(now, "host-1_abc", 10*time.Minute), false, "nobody leads: the lease of host-1_abc was renewed 10m ago (kubectl --namespace kube-system get deployments,pods -l app.kubernetes.io/name=enipool-operator); below is what was known then"},
+		{leaseAt(now, "", 3*time.Minute), false, "nobody leads for 3m (kubectl --namespace kube-system get deployments,pods -l app.kubernetes.io/name=enipool-operator); below is what was known then"},
 		{nil, false, "nobody leads, and nobody ever has"},
 	} {
 		l := leaderOf(tt.lease, now)
@@ -173,7 +178,7 @@ func TestWhoLeadsIsSaid(t *testing.T) {
 			t.Errorf("%s, want %q", l.Line(now), tt.want)
 		}
 	}
-	if h := leaderOf(lease("ip-10-0-0-1_x_abc", 0), now).host(); h != "ip-10-0-0-1_x" {
+	if h := leaderOf(leaseAt(now, "ip-10-0-0-1_x_abc", 0), now).host(); h != "ip-10-0-0-1_x" {
 		t.Errorf("host %q", h)
 	}
 }
