@@ -106,8 +106,17 @@ func holdsWhatIsPublished(t *testing.T, folder string, sums map[string]string) {
 	labels(t, folder)
 	hasThePrograms(t, folder, archive)
 	notes, err := os.ReadFile(folder + "-notes.md")
-	if text := string(notes); err != nil || len(text) < 500 || strings.Contains(text, "\n## ") || strings.Contains(text, "### Changes") {
-		t.Errorf("notes: %v\n%s", err, text)
+	text := string(notes)
+	if err != nil || strings.Contains(text, "\n## ") || strings.Contains(text, "### Changes") || len(strings.Fields(text)) < 100 || len(strings.Fields(text)) > 800 {
+		t.Errorf("notes, of %d words: %v\n%s", len(strings.Fields(text)), err, text)
+	}
+	if links, whole := strings.Count(text, "]("), strings.Count(text, "](https://github.com/enipool/enipool/blob/1a2b3c4/"); links < 5 || whole != links {
+		t.Errorf("%d of %d links of the notes lead into the repository", whole, links)
+	}
+	for name := range sums { // the notes name each file
+		if name = strings.ReplaceAll(name, runtime.GOARCH, "amd64"); !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("the notes don't name %s", name)
+		}
 	}
 }
 
