@@ -98,7 +98,7 @@ func TestATagIsPublishedAsMakeReleaseGathersIt(t *testing.T) {
 		t.Errorf("permissions %v", w.Permissions)
 	}
 	said, at := w.commands(), 0
-	for _, want := range []string{"make release\n", "skopeo copy --all ", "gh release create "} { // in this order
+	for _, want := range []string{"make release\n", "crane push ", "gh release create "} { // in this order
 		i := strings.Index(said[at:], want)
 		if i < 0 {
 			t.Fatalf("%q does not come after %q", want, said[:at])
@@ -111,8 +111,8 @@ func TestATagIsPublishedAsMakeReleaseGathersIt(t *testing.T) {
 	// The images are pushed to where manifests and chart name them.
 	for folder, image := range map[string]string{"base": "enipool", "operator": "enipool-operator"} {
 		name := regexp.MustCompile(`(?m)^- name: (\S+)\n  newTag: `).FindStringSubmatch(read(t, "conf/kubernetes/"+folder+"/kustomization.yaml"))
-		if name == nil || !strings.Contains(said, `"docker://`+strings.TrimSuffix(name[1], image)+`$image:$GITHUB_REF_NAME"`) ||
-			!strings.Contains(said, `"oci-archive:.build/release/$image-image.tar"`) {
+		if name == nil || !strings.Contains(said, `"`+strings.TrimSuffix(name[1], image)+`$image:$GITHUB_REF_NAME"`) ||
+			!strings.Contains(said, `".build/release/$image-image.tar"`) {
 			t.Errorf("%s has the image %v; pushed is\n%s", folder, name, said)
 		}
 	}
