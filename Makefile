@@ -27,7 +27,7 @@ ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools previous kube test-kube e2e-kube kube-up kube-down bench-kube e2e-cri bench-cri test-cloud image chart demo test race soak explore lint fuzz keys bench bench-cluster bench-topologies clean
+.PHONY: help build tools previous kube test-kube e2e-kube kube-up kube-down bench-kube e2e-cri bench-cri test-cloud image chart release demo test race soak explore lint fuzz keys bench bench-cluster bench-topologies clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -105,6 +105,9 @@ image: ## build the container images into .build/enipool-image.tar and .build/en
 chart: ## pack the Helm chart into .build/enipool-chart.tgz, of the images that make image builds
 	@mkdir -p $(BUILD)
 	@go run ./scripts/chart -release $(RELEASE) -tag "$${TAG:-}" -o $(BUILD)/enipool-chart.tgz
+
+release: ## gather in .build/release what is published of a release: programs for ARCHS, images, SBOMs, chart, SHA256SUMS; a tag of git names it
+	@scripts/release.sh $(RELEASE) $(BUILD)/release $(ARCHS)
 
 lint: ## gofmt, vet, staticcheck, govulncheck where it can run
 	@scripts/lint.sh

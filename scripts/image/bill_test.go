@@ -4,17 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func readBill(t *testing.T, path string) spdxDocument {
@@ -112,88 +107,5 @@ func TestAProgramWithoutBuildInformationIsRefused(t *testing.T) {
 	text := []byte("\x7fELF and then nothing")
 	if err := b.link(spdxFile{}, text); err == nil {
 		t.Error("it was taken")
-	}
-}
-
-// Two builds of the same commit, in two folders, make the same images and SBOMs, bit by bit.
-func TestTwoBuildsMakeTheSameImages(t *testing.T) {
-	if testing.Short() {
-		t.Skip("links every program twice")
-	}
-	here, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	there := filepath.Join(t.TempDir(), "another", "place")
-	for _, name := range []string{"plugins", "pkg", "conf", "scripts", "test"} {
-		if err := os.CopyFS(filepath.Join(there, name), os.DirFS(filepath.Join(here, name))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{"go.mod", "go.sum", "LICENSE"} {
-		text, err := os.ReadFile(filepath.Join(here, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(there, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var sums []map[string]string
-	for _, root := range []string{here, there} {
-		folder := t.TempDir()
-		cmd := exec.Command("scripts/image/build.sh", "1a2b3c4", filepath.Join(folder, "image"), runtime.GOARCH)
-		cmd.Dir, cmd.Env = root, append(os.Environ(), "REVISION=1a2b3c4d", "CREATED=2026-01-31T12:00:00Z")
-		if said, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, said)
-		}
-		all := map[string]string{}
-		for _, name := range []string{"enipool-image.tar", "enipool-image.spdx.json", "enipool-operator-image.tar", "enipool-operator-image.spdx.json"} {
-			f, err := os.Open(filepath.Join(folder, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			h := sha256.New()
-			if _, err := io.Copy(h, f); err != nil {
-				t.Fatal(err)
-			}
-			if err := f.Close(); err != nil {
-				t.Fatal(err)
-			}
-			all[name] = hex.EncodeToString(h.Sum(nil))
-		}
-		sums = append(sums, all)
-		labels(t, folder)
-	}
-	if diff := cmp.Diff(sums[0], sums[1]); diff != "" {
-		t.Errorf("(-here +there):\n%s", diff)
-	}
-}
-
-// labels wants both images to say which commit they are of, and to be tagged by it.
-func labels(t *testing.T, folder string) {
-	t.Helper()
-	for _, name := range []string{"enipool", "enipool-operator"} {
-		top := open(t, filepath.Join(folder, name+"-image.tar"))
-		named := manifests(t, top)[0]
-		if got := named.Annotations["io.containerd.image.name"]; got != "docker.io/enipool/"+name+":1a2b3c4" {
-			t.Errorf("its name is %s", got)
-		}
-		all, err := top.ImageIndex(named.Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
-		image, err := all.Image(manifests(t, all)[0].Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
-		config, err := image.ConfigFile()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if l := config.Config.Labels; l["org.opencontainers.image.revision"] != "1a2b3c4d" || l["org.opencontainers.image.version"] != "1a2b3c4" {
-			t.Errorf("%v", l)
-		}
-		hasOnlyKnownEnds(t, readBill(t, filepath.Join(folder, name+"-image.spdx.json")))
 	}
 }

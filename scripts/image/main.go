@@ -40,7 +40,7 @@ func run(args []string, stdout io.Writer) error {
 	file := f.String("file", "conf/image/Containerfile", "what the image is like")
 	context := f.String("context", ".build/image", "the folder that it copies from")
 	archs := f.String("arch", "amd64,arm64", "the architectures, by their Go names")
-	name := f.String("name", "docker.io/enipool/enipool:unreleased", "the image's whole name")
+	name := f.String("name", "ghcr.io/enipool/enipool:unreleased", "the image's whole name")
 	version := f.String("version", "unreleased", "the value of the argument VERSION")
 	revision := f.String("revision", "unknown", "the value of the argument REVISION: the commit that it is of")
 	created := f.String("created", "1970-01-01T00:00:00Z", "when what it is made of was written, for its SBOM; the time of the build would make each another one")

@@ -122,7 +122,7 @@ func manifests(t *testing.T, index v1.ImageIndex) []v1.Descriptor {
 }
 
 func TestTheArchiveHoldsWhatTheContainerfileSays(t *testing.T) {
-	out, err := build(t, small(t, "amd64", "arm64"), "-version", "v1.2.3", "-name", "docker.io/enipool/enipool:v1.2.3")
+	out, err := build(t, small(t, "amd64", "arm64"), "-version", "v1.2.3", "-name", "ghcr.io/enipool/enipool:v1.2.3")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestTheArchiveHoldsWhatTheContainerfileSays(t *testing.T) {
 	if len(named) != 1 {
 		t.Fatalf("%+v", named)
 	}
-	if diff := cmp.Diff(map[string]string{"io.containerd.image.name": "docker.io/enipool/enipool:v1.2.3", "org.opencontainers.image.ref.name": "v1.2.3"}, named[0].Annotations); diff != "" {
+	if diff := cmp.Diff(map[string]string{"io.containerd.image.name": "ghcr.io/enipool/enipool:v1.2.3", "org.opencontainers.image.ref.name": "v1.2.3"}, named[0].Annotations); diff != "" {
 		t.Error(diff)
 	}
 	all, err := top.ImageIndex(named[0].Digest)
@@ -276,7 +276,7 @@ func TestWhatABuilderWouldDoOtherwiseIsRefused(t *testing.T) {
 }
 
 func TestNamesThatSayNothingAreRefused(t *testing.T) {
-	for _, name := range []string{"docker.io/enipool/enipool", "docker.io/enipool/enipool:latest", "localhost:5000/enipool", "docker.io/enipool/enipool:"} {
+	for _, name := range []string{"ghcr.io/enipool/enipool", "ghcr.io/enipool/enipool:latest", "localhost:5000/enipool", "ghcr.io/enipool/enipool:"} {
 		if _, err := build(t, small(t, "amd64"), "-arch", "amd64", "-name", name); err == nil || !strings.Contains(err.Error(), "must end in a tag") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -335,7 +335,7 @@ func TestContainerdRunsTheImage(t *testing.T) {
 	}
 	n := kube.StartRuntime(t, kube.NodeOptions{Name: "n1"})
 	n.Import(out)
-	if said := n.Run("sh", "-c", "ctr --namespace=k8s.io run --rm docker.io/enipool/enipool:unreleased test 2>&1"); said != "it runs\n" {
+	if said := n.Run("sh", "-c", "ctr --namespace=k8s.io run --rm ghcr.io/enipool/enipool:unreleased test 2>&1"); said != "it runs\n" {
 		t.Errorf("%q", said)
 	}
 }

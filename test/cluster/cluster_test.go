@@ -145,7 +145,7 @@ func (c *cluster) overlay(on, tag, agentConf, more string) string {
 	base, err = filepath.Rel(dir, base)
 	c.must(err)
 	text := fmt.Sprintf(`resources: [%s]
-images: [{name: docker.io/enipool/enipool, newTag: %s}]
+images: [{name: ghcr.io/enipool/enipool, newTag: %s}]
 configMapGenerator: [{name: enipool-agent, namespace: kube-system, behavior: merge, files: [agent.yaml]}]
 generatorOptions: {disableNameSuffixHash: true}
 %s`, base, tag, more)

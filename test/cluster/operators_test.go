@@ -23,7 +23,7 @@ cloud:
 
 // operatorOverlay is an overlay upon the shipped manifests, with a way to the account.
 const operatorOverlay = `resources: [%s]
-images: [{name: docker.io/enipool/enipool-operator, newTag: %s}]
+images: [{name: ghcr.io/enipool/enipool-operator, newTag: %s}]
 configMapGenerator: [{name: enipool-operator-config, namespace: kube-system, behavior: merge, files: [operator.yaml]}]
 patches:
 - target: {kind: Deployment, name: enipool-operator}

@@ -140,7 +140,7 @@ func TestWhatKustomizeMakesHasOnlyKeysThatKubernetesKnows(t *testing.T) {
 		if len(objects) < 12 {
 			t.Errorf("%s: only %d objects", dir, len(objects))
 		}
-		for _, line := range []string{":latest", "kind: Secret", "image: docker.io/enipool/enipool\n"} {
+		for _, line := range []string{":latest", "kind: Secret", "image: ghcr.io/enipool/enipool\n"} {
 			if strings.Contains(text, line) {
 				t.Errorf("%s: %q in it", dir, line)
 			}

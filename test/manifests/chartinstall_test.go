@@ -129,10 +129,10 @@ func TestHelmUpgradesAndRollsBack(t *testing.T) {
 	}
 	h.must(h.upgrade(everyPart(t, "image.tag=next"))) // 4
 	h.is("2", "daemonset/enipool-agent", generation)
-	h.is("docker.io/enipool/enipool:next", "daemonset/enipool-agent", "{.spec.template.spec.containers[0].image}")
+	h.is("ghcr.io/enipool/enipool:next", "daemonset/enipool-agent", "{.spec.template.spec.containers[0].image}")
 
 	h.must(h.rollback(2))
-	h.is("docker.io/enipool/enipool:unreleased", "daemonset/enipool-agent", "{.spec.template.spec.containers[0].image}")
+	h.is("ghcr.io/enipool/enipool:unreleased", "daemonset/enipool-agent", "{.spec.template.spec.containers[0].image}")
 	h.has("maxPods: 77", "configmap/enipool-agent", agentFile, true)
 	h.has("observe", "configmap/enipool-operator-config", operatorFile, false)
 }

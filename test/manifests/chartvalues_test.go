@@ -92,7 +92,7 @@ func TestTheChartTakesWhatAClusterHas(t *testing.T) {
 	for _, tt := range []struct {
 		pod   object
 		image string
-	}{{agent, "registry.local/enipool:1a2b3c4"}, {operator, "docker.io/enipool/enipool-operator:5d6e7f8"}} {
+	}{{agent, "registry.local/enipool:1a2b3c4"}, {operator, "ghcr.io/enipool/enipool-operator:5d6e7f8"}} {
 		first, _ := tt.pod["initContainers"].([]any)
 		for _, c := range slices.Concat(first, tt.pod["containers"].([]any)) {
 			if c := c.(object); c["image"] != tt.image || c["imagePullPolicy"] != "Always" {

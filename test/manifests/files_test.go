@@ -243,13 +243,16 @@ func TestEveryManifestHasOnlyKeysThatKubernetesKnows(t *testing.T) {
 // The manifests ask for the release that they belong to, so that what is installed
 // does not change by itself.
 func TestTheImageHasTheTagOfThisRelease(t *testing.T) {
-	images := readKustomization(t, root+"/base").Images
 	heading := regexp.MustCompile(`(?m)^## (\S+)`).FindStringSubmatch(read(t, "../../CHANGELOG.md"))
-	if len(images) != 1 || heading == nil {
-		t.Fatalf("images %v, heading %q", images, heading)
-	}
-	if want := strings.ToLower(heading[1]); images[0].NewTag != want {
-		t.Errorf("the tag is %s, and the first heading of CHANGELOG.md says %s", images[0].NewTag, want)
+	images := readKustomization(t, root+"/base").Images
+	for _, folder := range []string{"base", "operator"} {
+		list := readKustomization(t, filepath.Join(root, folder)).Images
+		if len(list) != 1 || heading == nil {
+			t.Fatalf("%s: images %v, heading %q", folder, list, heading)
+		}
+		if want := strings.ToLower(heading[1]); list[0].NewTag != want {
+			t.Errorf("%s: the tag is %s, and the first heading of CHANGELOG.md says %s", folder, list[0].NewTag, want)
+		}
 	}
 	for _, c := range containers(t) {
 		if c.Image != images[0].Name {
