@@ -134,7 +134,7 @@ func checkCommand(cache *nodecache.Cache) *cobra.Command {
 		Short: "Compare cache, kernel and live namespaces; exit 1 and a line for each mismatch, 2 if that fails",
 		Long: `Compare cache, kernel and live namespaces, and change nothing. Each mismatch is
 a line with what to do about it, or with who puts it right. That the agent does
-not run, or is stopped, is a note: it changes no exit code.
+not run, is stopped or refuses its configuration is a note: it changes no exit code.
 
 Pods may come and go meanwhile: what differs is looked at again half a second
 later, and told if it differs still.
@@ -154,8 +154,8 @@ Exit codes: 0 all agree, 1 something differs, 2 it failed.`,
 			if errors.As(err, &left) {
 				found.LeftOut, err = left.Error(), nil
 			}
-			if away := agentAway(*cache); !n.Uninstalled() {
-				found.Note = away
+			if !n.Uninstalled() {
+				found.Note = cmp.Or(agentAway(*cache), refusedFile(*cache))
 			}
 			if err := errors.Join(needRoot(err), as.Print(cmd, found, func() error { return found.printTo(cmd.OutOrStdout()) })); err != nil {
 				return err
