@@ -59,27 +59,30 @@ func Meant(text string, names []string) (nearest string) {
 	return nearest
 }
 
-// editDistance is the Levenshtein distance of a and b in bytes: how many to add, remove or
-// change. Where the lengths alone make it more than 2 it returns 3.
+// editDistance is how many bytes of a to add, remove or change, or neighbours to let change places, for b. Where the
+// lengths alone make it more than 2 it returns 3.
 func editDistance(a, b string) int {
 	if len(a) > len(b)+2 || len(b) > len(a)+2 {
 		return 3
 	}
-	row := make([]int, 0, 32) // on the stack: hardly any name is longer
+	// On the stack: hardly any name is longer.
+	before, row, next := make([]int, 0, 32), make([]int, 0, 32), make([]int, 0, 32)
 	for j := range len(b) + 1 {
-		row = append(row, j)
+		before, row, next = append(before, 0), append(row, j), append(next, 0)
 	}
 	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
+		next[0] = i + 1
 		for j := range len(b) {
-			change := diagonal
+			change := row[j]
 			if a[i] != b[j] {
 				change++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+			next[j+1] = min(change, next[j]+1, row[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
 		}
+		before, row, next = row, next, before
 	}
 	return row[len(b)]
 }

@@ -51,7 +51,7 @@ func TestKeysOfTheSpecificationAndOfRuntimesPass(t *testing.T) {
 func TestTheNearestNameIsMeant(t *testing.T) {
 	names := []string{"cachePath", "mtu", "vpcCIDRs", "pool.batch"}
 	for text, want := range map[string]string{"cachepath": "cachePath", "cachPat": "cachePath", "cchPat": "", "mt": "mtu", "mac": "", "": "", "vpcCIDR": "vpcCIDRs",
-		"pool.bacth": "pool.batch", "somethingElse": ""} {
+		"pool.bacth": "pool.batch", "somethingElse": "", "mut": "mtu", "tum": ""} {
 		if got := Meant(text, names); got != want {
 			t.Errorf("%q means %q, want %q", text, got, want)
 		}
