@@ -45,7 +45,7 @@ func checkCapabilities(top fields) error {
 }
 
 // Meant returns the name, of those that there are, that text most likely means: the
-// same but for case, else the nearest one that is two slips away at most, one
+// same but for case, else the nearest one that differs by two letters at most, by one
 // where the name is short. "" is none.
 func Meant(text string, names []string) (nearest string) {
 	text = strings.ToLower(text)
@@ -59,30 +59,30 @@ func Meant(text string, names []string) (nearest string) {
 	return nearest
 }
 
-// editDistance is how many letters of a are to be added, removed, changed or swapped with the
-// next one to make b of it, in bytes: swapped ones are the commonest slip, and one slip. Where
-// the lengths alone make it more than 2 it returns 3.
+// editDistance is how many bytes of a to add, remove or change, or neighbours to let change places, for b. Where the
+// lengths alone make it more than 2 it returns 3.
 func editDistance(a, b string) int {
 	if len(a) > len(b)+2 || len(b) > len(a)+2 {
 		return 3
 	}
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	// On the stack: hardly any name is longer.
+	before, row, next := make([]int, 0, 32), make([]int, 0, 32), make([]int, 0, 32)
+	for j := range len(b) + 1 {
+		before, row, next = append(before, 0), append(row, j), append(next, 0)
 	}
 	for i := range len(a) {
-		before, last, row = last, row, before
-		row[0] = i + 1
+		next[0] = i + 1
 		for j := range len(b) {
-			change := last[j]
+			change := row[j]
 			if a[i] != b[j] {
 				change++
 			}
-			row[j+1] = min(change, row[j]+1, last[j+1]+1)
+			next[j+1] = min(change, next[j]+1, row[j+1]+1)
 			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
+				next[j+1] = min(next[j+1], before[j-1]+1)
 			}
 		}
+		before, row, next = row, next, before
 	}
 	return row[len(b)]
 }

@@ -20,6 +20,9 @@ var (
 	ErrNetnsOwn = errors.New("network namespace is the node's own")
 )
 
+// ErrNetnsForbidden: this process may not enter the namespaces of pods, as in a container without CAP_SYS_ADMIN.
+var ErrNetnsForbidden = errors.New("entering the network namespaces of pods takes CAP_SYS_ADMIN, which this process lacks")
+
 // nsfsMagic is the file system type of namespace files, NSFS_MAGIC in magic.h.
 const nsfsMagic = 0x6e736673
 
@@ -94,6 +97,9 @@ func (n *Netns) within(fn func() error) error {
 	err = unix.Setns(n.fd, unix.CLONE_NEWNET)
 	if err != nil {
 		runtime.UnlockOSThread()
+		if errors.Is(err, unix.EPERM) {
+			err = fmt.Errorf("%w: %w", ErrNetnsForbidden, err)
+		}
 		return fmt.Errorf("enter network namespace %s: %w", n.Path, err)
 	}
 	err = fn()

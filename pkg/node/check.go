@@ -25,6 +25,9 @@ const (
 //
 // Pods come and go meanwhile, and an agent may be at work. So what differs is looked at
 // again after a while, and counts if it differs still, for the same pod.
+//
+// Errors: a LeftOutError where this process may not enter the pods' namespaces; the lines are all else that
+// differs then.
 func (n Node) Check(ctx context.Context) ([]string, error) {
 	if n.Uninstalled() {
 		// All that the kernel lacks now is as it was wanted.
@@ -47,7 +50,7 @@ func (n Node) lookAgain(ctx context.Context, looks int, wait func() error) ([]st
 	found, err := n.findAll(ctx, h)
 	for range looks {
 		gone := errors.Is(err, host.ErrNoLink) // this moment: an agent is about to forget the ENI
-		if err != nil && !gone || err == nil && len(found) == 0 {
+		if err != nil && !gone || err == nil && len(linesOf(found)) == 0 {
 			break
 		}
 		if err := wait(); err != nil {
@@ -57,6 +60,9 @@ func (n Node) lookAgain(ctx context.Context, looks int, wait func() error) ([]st
 		if found, err = n.findAll(ctx, h); err == nil && !gone {
 			found = confirmFindings(before, found)
 		}
+	}
+	if err == nil {
+		err = leftOutOf(found)
 	}
 	return linesOf(found), err
 }

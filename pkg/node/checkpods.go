@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -21,6 +22,10 @@ func (n Node) checkOwners(h *host.Host, s *ipam.State) ([]finding, error) {
 		}
 		seen[a.Owner.Key] = true
 		wrong, err := n.checkOwner(h, s, a)
+		if errors.Is(err, host.ErrNetnsForbidden) {
+			found = append(found, finding{what: "inside", subject: a.Addr.String(), since: a.Since, leftOut: true})
+			err = nil
+		}
 		if err != nil {
 			return found, fmt.Errorf("%s of %s: %w", a.Addr, a.Owner.PodName(), err)
 		}

@@ -2,10 +2,12 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/enipool/enipool/pkg/host"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/netconf"
 )
@@ -18,6 +20,8 @@ type finding struct {
 	// since is when the pool last changed that address, or the address of that link's pod:
 	// with another time it is another pod.
 	since time.Duration
+	// leftOut: it does not differ, it could not be compared.
+	leftOut bool
 }
 
 // plainFindings are about no single pod.
@@ -39,12 +43,40 @@ func findingsOf(n netconf.Node, before, after string) []finding {
 	return found
 }
 
+// linesOf are the lines of what differs.
 func linesOf(found []finding) []string {
 	var lines []string
 	for _, f := range found {
-		lines = append(lines, f.line)
+		if !f.leftOut {
+			lines = append(lines, f.line)
+		}
 	}
 	return lines
+}
+
+// LeftOutError is the error of a Check that could compare all but what is inside the network namespaces of pods.
+type LeftOutError struct{ Pods int }
+
+func (e *LeftOutError) Error() string {
+	pods := fmt.Sprintf("the network namespaces of %d pods", e.Pods)
+	if e.Pods == 1 {
+		pods = "the network namespace of 1 pod"
+	}
+	return fmt.Sprintf("what is inside %s: %v; `enipoolctl pool check` as root on the node compares that too", pods, host.ErrNetnsForbidden)
+}
+
+// leftOutOf returns a LeftOutError, nil if all was compared.
+func leftOutOf(found []finding) error {
+	pods := 0
+	for _, f := range found {
+		if f.leftOut {
+			pods++
+		}
+	}
+	if pods == 0 {
+		return nil
+	}
+	return &LeftOutError{pods}
 }
 
 // instances tells since when each address of the pool is as it is, and each pod's link by

@@ -189,7 +189,7 @@ func (c Cache) notRegular(folder bool) error {
 	if folder {
 		return damaged("%s is a folder: remove it", c.Path)
 	}
-	return &DamageError{c.Path, damaged("it is no regular file of at most %d MiB", maxSize>>20)}
+	return c.damage(damaged("it is no regular file of at most %d MiB", maxSize>>20))
 }
 
 func (c Cache) readState(only *eni.Key) (*snapshot, error) {
@@ -207,7 +207,7 @@ func (c Cache) decodeState(handle *file, size int64, only *eni.Key) (*snapshot, 
 		return nil, fmt.Errorf("%s: %w", c.Path, err)
 	}
 	if err != nil {
-		return nil, &DamageError{c.Path, err}
+		return nil, c.damage(err)
 	}
 	boot, err := BootID()
 	if err != nil {

@@ -21,24 +21,32 @@ var (
 	ErrOwnerTooLong = errors.New("owner does not fit a line of the node cache")
 )
 
-// DamageError is what is wrong with a cache that has to be built again, with what a person
-// without an agent can do about it.
+// DamageError is what is wrong with a cache that has to be built again, with who does it or what a
+// person can do about it.
 type DamageError struct {
 	Path string
 	Err  error // without the advice, which is not for who is about to do it
+	Cure string
 }
 
 // Error says both.
-func (e *DamageError) Error() string {
-	return e.Path + ": " + e.Err.Error() + "; rebuild it with the agent or `enipoolctl pool load`"
-}
+func (e *DamageError) Error() string { return e.Path + ": " + e.Err.Error() + "; " + e.Cure }
 
 // Unwrap returns what is wrong.
 func (e *DamageError) Unwrap() error { return e.Err }
 
 // DamagedRecord returns the error of a damaged record of the cache.
 func (c Cache) DamagedRecord(reason string) error {
-	return &DamageError{c.Path, fmt.Errorf("%w: %s", ErrDamaged, reason)}
+	return c.damage(fmt.Errorf("%w: %s", ErrDamaged, reason))
+}
+
+// damage says who builds a cache with that damage again: while an agent runs nobody else may, and it does so within seconds.
+func (c Cache) damage(err error) *DamageError {
+	cure := "rebuild it with the agent or `enipoolctl pool load`"
+	if agent, running := c.Agent(); running {
+		cure = agentName(agent) + " rebuilds it within seconds"
+	}
+	return &DamageError{c.Path, err, cure}
 }
 
 // Unusable tells whether err says that the cache itself must be rebuilt.

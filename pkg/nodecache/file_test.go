@@ -17,6 +17,7 @@ import (
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
 	"github.com/enipool/enipool/pkg/nettest"
+	"github.com/gofrs/flock"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
@@ -243,6 +244,17 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	write(t, c.Path, []byte("short"))
 	if diff := cmp.Diff("PATH: node cache is damaged: 5 bytes are not whole lines of 512; rebuild it with the agent or `enipoolctl pool load`", view()); diff != "" {
 		t.Error(diff)
+	}
+	l := flock.New(c.AgentLock(), flock.SetPermissions(0o600)) // as the agent does it
+	if got, err := l.TryLock(); !got || err != nil {
+		t.Fatalf("%t, %v", got, err)
+	}
+	want := fmt.Sprintf("PATH: node cache is damaged: 5 bytes are not whole lines of 512; an agent (process %d) rebuilds it within seconds", os.Getpid())
+	if diff := cmp.Diff(want, view()); diff != "" {
+		t.Error(diff)
+	}
+	if err := l.Unlock(); err != nil {
+		t.Fatal(err)
 	}
 	remove(t, c.Path)
 	missing := "node cache is missing: PATH; is the agent running on this node? `enipoolctl pool load` makes one by hand"

@@ -70,7 +70,7 @@ func (p Process) String() string {
 func (s Status) whyUnheard(now time.Time, process Process) string {
 	switch {
 	case process.hasEnded():
-		return "not running: start it"
+		return "not running: start it; where it ends again its log says why"
 	case process.Stopped:
 		return fmt.Sprintf("stopped: kill -CONT %d lets it go on", process.PID)
 	case !s.Silent(now):

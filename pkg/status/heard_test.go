@@ -26,7 +26,7 @@ func TestAnAgentThatHangsIsNeitherReadyNorVouchesForTheFastPath(t *testing.T) {
 		{41 * time.Second, Process{}, "not running, or hangs? last heard of 41s ago", off, true},
 		{41 * time.Second, runs, "running (process 708), and silent: look at its log; last heard of 41s ago", off, true},
 		{41 * time.Second, Process{Asked: true, Running: true}, "running, and silent: look at its log; last heard of 41s ago", off, true},
-		{4 * time.Second, Process{Asked: true}, "not running: start it; last heard of 4s ago", off, false},
+		{4 * time.Second, Process{Asked: true}, "not running: start it; where it ends again its log says why; last heard of 4s ago", off, false},
 		{4 * time.Second, Process{Asked: true, Running: true, PID: 708, Stopped: true}, "stopped: kill -CONT 708 lets it go on; last heard of 4s ago", off, false},
 	} {
 		lines := strings.Join(s.Lines(noon.Add(tt.age), tt.process), "\n")

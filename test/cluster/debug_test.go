@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,12 +11,15 @@ import (
 	"github.com/enipool/enipool/test/kube"
 )
 
-// The page tells how to look into a node of a cluster; its lines are run as they stand.
+// The page tells how to look into a node of a cluster; its lines are run as they stand, beside pods of the node.
 func TestTheDebugSectionOfThePage(t *testing.T) {
 	t.Parallel()
 	c := start(t, "debug")
 	n := c.addNode("debug-a")
 	c.install(c.overlay(simulated, first, settings, ""))
+	const pods = 2
+	c.Apply(fmt.Sprintf(web, pods))
+	c.run(pods)
 	blocks := debugBlocks(t)
 	if len(blocks) != 3 {
 		c.t.Fatalf("the section has %d blocks of commands, want those of kubectl, of a debugger, and of cnitool", len(blocks))
@@ -23,7 +27,8 @@ func TestTheDebugSectionOfThePage(t *testing.T) {
 	words := strings.NewReplacer("NODE ", n.Name+" ", "node/NODE", "node/"+n.Name, "--image=busybox", "--image="+kube.BusyboxImage,
 		"kubectl ", c.kubectl()+" ", ".build/cni/", filepath.Join(root(t), ".build", "cni")+"/", "exec -it", "exec -i")
 	out := sh(t, words.Replace(blocks[0]))
-	for _, want := range []string{"ready, mode batch", "ENI ", "installed /opt/cni/bin/enipool", "for an address"} {
+	for _, want := range []string{"ready, mode batch", "ENI ", "installed /opt/cni/bin/enipool", "for an address",
+		"left out: what is inside the network namespaces of 2 pods", "cache and kernel agree"} {
 		if !strings.Contains(out, want) {
 			c.t.Errorf("no %q in\n%s", want, out)
 		}
@@ -35,7 +40,7 @@ func TestTheDebugSectionOfThePage(t *testing.T) {
 		_, err := c.TryKubectl("wait", "--for=condition=Ready", "--timeout=1s", "pod", "--selector=!app", "--namespace=default")
 		return err
 	})
-	name := strings.TrimSpace(c.Kubectl("get", "pod", "--output=name"))
+	name := strings.TrimSpace(c.Kubectl("get", "pod", "--selector=!app", "--output=name"))
 	into = strings.ReplaceAll(words.Replace(into), "DEBUGGER", strings.TrimPrefix(name, "pod/"))
 	out = sh(t, strings.TrimSpace(into)+" <<'END'\nset -ex\n"+blocks[2]+"END\n")
 	for _, want := range []string{`"ips"`, "192.0.2.1 via 169.254.1.1 dev eth0"} {
@@ -43,7 +48,7 @@ func TestTheDebugSectionOfThePage(t *testing.T) {
 			c.t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if sum(n.used()) != 0 {
+	if sum(n.used()) != pods {
 		c.t.Errorf("used by ENI: %v after the debugging", n.used())
 	}
 }

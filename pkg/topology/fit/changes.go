@@ -62,7 +62,11 @@ func (p *planner) whatIsMissing(a Asked, pods int) (list []string) {
 			list = append(list, fmt.Sprintf("name up to %d addresses more in its ranges of subnet %s", s.Left, s.Subnet))
 		}
 	}
-	return append(list, fmt.Sprintf("add an Exclusive subnet of /%d or larger to it, which has room for %d pods and their ENIs", p.prefixFor(pods), pods))
+	enis := " and their ENIs"
+	if p.Across {
+		enis = ""
+	}
+	return append(list, fmt.Sprintf("add an Exclusive subnet of /%d or larger to it, which has room for %d pods%s", p.prefixFor(pods), pods, enis))
 }
 
 // prefixFor returns the smallest new subnet that holds that number of pods.
@@ -89,7 +93,7 @@ func (p *planner) noteAll(pods int) (list []string) {
 			list = append(list, fmt.Sprintf("subnet %s: %s: its ranges are not reserved in the cloud", id, err))
 		}
 		// It stays when its last pod has gone: in the end each node may have one there.
-		if more := p.Nodes - s.ENIs; s.Pods > 0 && more > s.Left {
+		if more := p.Nodes - s.ENIs; !p.Across && s.Pods > 0 && more > s.Left {
 			list = append(list, fmt.Sprintf("subnet %s has %d addresses left, and each node that ever runs a pod of it keeps an ENI there: up to %d more", id, s.Left, more))
 		}
 	}

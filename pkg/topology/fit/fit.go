@@ -22,6 +22,8 @@ type Input struct {
 	Places     int // of a node, kept for pods of topologies
 	ENIs       int // that those are, 0 where they may be of any ENI
 	PerENI     int // addresses of an ENI besides its primary one
+	// Across: ENIs carry addresses of other subnets than their own, and none has to lie in a topology's. Those that nodes have anyway carry them.
+	Across bool
 }
 
 // Asked is a topology and how many pods it is to have at once.
@@ -162,8 +164,11 @@ func (p *planner) roomIn(of topology.Topology, from topology.Source) int {
 }
 
 // enisFor returns how many ENIs lie in a subnet for that number of pods: a node has one there for its first pod of it. Where the
-// nodes are known each pod may run on one of its own.
+// nodes are known each pod may run on one of its own. Across subnets none has to.
 func (p *planner) enisFor(pods int) int {
+	if p.Across {
+		return 0
+	}
 	full := (pods + max(1, p.PerENI) - 1) / max(1, p.PerENI)
 	if p.Nodes > 0 {
 		return max(full, min(pods, p.Nodes))

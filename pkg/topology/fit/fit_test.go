@@ -53,6 +53,8 @@ func TestAddressesAreThoseOfPodsAndOfTheirENIs(t *testing.T) {
 		{"a range of a Shared subnet", Input{Topologies: []Asked{asked("a", topology.Sticky, 8, "s:32-63")}, Subnets: []Subnet{shared}}, 8, 1, 218},
 		{"others have addresses", Input{Topologies: []Asked{asked("a", topology.Elastic, 300, "s")}, Subnets: []Subnet{used}}, 90, 10, 0},
 		{"two of one subnet", Input{Topologies: []Asked{asked("a", topology.Sticky, 200, "s"), asked("b", topology.Elastic, 200, "s")}, Subnets: []Subnet{exclusive("s", "10.0.0.0/24")}}, 225, 25, 1},
+		{"across subnets no ENI lies there", Input{Topologies: []Asked{asked("a", topology.Elastic, 300, "s")}, Subnets: []Subnet{exclusive("s", "10.0.0.0/24")}, Nodes: 1000, Across: true}, 251, 0, 0},
+		{"a range, across subnets", Input{Topologies: []Asked{asked("a", topology.Fixed, 300, "s:0-251")}, Subnets: []Subnet{exclusive("s", "10.0.0.0/24")}, Across: true}, 248, 0, 3},
 		{"the next subnet", Input{Topologies: []Asked{asked("a", topology.Elastic, 20, "r", "s")}, Subnets: []Subnet{exclusive("r", "10.0.1.0/28"), exclusive("s", "10.0.0.0/24")}}, 20, 2, 238},
 	} {
 		tt.in.PerENI, tt.in.Places = 9, 9
@@ -177,10 +179,20 @@ func TestWhatENIsOfTopologiesBringIsNoted(t *testing.T) {
 	}
 }
 
+// Across subnets the ENIs that nodes have carry pods of all subnets.
+func TestAcrossSubnetsNoENIOfTopologiesIsReckonedWith(t *testing.T) {
+	p := Make(Input{Topologies: []Asked{asked("a", topology.Elastic, 2, "r"), asked("b", topology.Elastic, 300, "s")}, PerENI: 9, Places: 20, Nodes: 20, Across: true,
+		Subnets: []Subnet{exclusive("r", "10.0.1.0/28"), exclusive("s", "10.0.0.0/24")}})
+	want := []string{"add an Exclusive subnet of /26 or larger to it, which has room for 49 pods"}
+	if diff := cmp.Diff(want, p.Topologies[1].Changes); diff != "" || len(p.Notes) > 0 || p.Met {
+		t.Error(diff, p.Notes, p.Met)
+	}
+}
+
 // Whatever is asked: no subnet gives more than it has, and what is said to have room has it.
 func TestNoSubnetGivesMoreThanItHas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := Input{PerENI: rapid.IntRange(1, 20).Draw(t, "per ENI"), Nodes: rapid.SampledFrom([]int{0, 1, 7, 400}).Draw(t, "nodes"), Places: 9}
+		in := Input{PerENI: rapid.IntRange(1, 20).Draw(t, "per ENI"), Across: rapid.Bool().Draw(t, "across"), Nodes: rapid.SampledFrom([]int{0, 1, 7, 400}).Draw(t, "nodes"), Places: 9}
 		for i, cidr := range []string{"10.0.0.0/25", "10.0.0.128/26", "10.0.0.192/28"} {
 			s := exclusive(fmt.Sprint("s", i), cidr)
 			s.Free = rapid.SampledFrom([]int{0, 5, 30, 1000}).Draw(t, "free")
@@ -215,7 +227,7 @@ func TestNoSubnetGivesMoreThanItHas(t *testing.T) {
 			pods += s.Pods
 			all := topology.Cluster{Families: []eni.Family{eni.IPv4}, Subnets: []topology.Subnet{in.Subnets[s.Subnet[1]-'0'].Subnet}}
 			usable := all.Room(topology.Topology{Strategy: topology.Elastic, Sources: []topology.Source{{Subnet: s.Subnet}}})
-			if s.Left < 0 || s.Pods+s.ENIs+s.Left > usable || s.Taken+s.Left > usable || s.Pods > s.ENIs*in.PerENI {
+			if s.Left < 0 || s.Pods+s.ENIs+s.Left > usable || s.Taken+s.Left > usable || !in.Across && s.Pods > s.ENIs*in.PerENI || in.Across && s.ENIs > 0 {
 				t.Errorf("of %d addresses: %+v", usable, s)
 			}
 		}

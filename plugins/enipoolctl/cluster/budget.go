@@ -3,8 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +22,7 @@ TOKENS are requests of an action that may be sent at once, RATE is how many more
 second: less than USUAL for a while after the cloud has throttled. OTHERS is how many
 nodes send that call the cloud themselves, as describes let expect: USUAL is that much
 less than the operator's share. CLOSED is how long nothing is sent.`,
-		Example: "  enipoolctl cluster budget\n  enipoolctl cluster budget --operator http://127.0.0.1:9810 -o json",
+		Example: "  enipoolctl cluster budget\n  enipoolctl cluster budget --operator http://127.0.0.1:9810 -o json\n  enipoolctl cluster budget -w",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := shown.check(); err != nil {
@@ -34,25 +32,24 @@ less than the operator's share. CLOSED is how long nothing is sent.`,
 			if err != nil && reach.Operator == "" { // its own URL needs no API server
 				return err
 			}
-			show := func(ctx context.Context) error { return showBudget(ctx, k, shown.output, cmd.OutOrStdout()) }
-			return shown.showAll(cmd.Context(), reach, cmd.OutOrStdout(), k.API, show)
+			return shown.showAll(cmd, reach, nil, func(ctx context.Context, p *picture) error { return showBudget(ctx, k, p) })
 		},
 	}
-	shown.register(cmd, false)
+	shown.register(cmd, "every 2 seconds")
 	return cmd
 }
 
-func showBudget(ctx context.Context, k Asker, output string, out io.Writer) error {
+func showBudget(ctx context.Context, k Asker, p *picture) error {
 	var r operator.Report
 	if err := k.Ask(ctx, "/budget", nil, &r); err != nil {
 		return err
 	}
-	return cli.PrintAs(out, output, r, func() error { return printBudget(out, r, time.Now()) })
+	return cli.PrintAs(p, p.output, r, func() error { return printBudget(p, r, time.Now()) })
 }
 
-func printBudget(out io.Writer, known operator.Report, now time.Time) error {
-	fmt.Fprintf(out, "epoch %d, %d nodes with an operator, %d of them have what they want; %d slots short, %d pods wait, %d calls under way\n",
-		known.Epoch, known.Nodes["Operator"], known.Satisfied, known.Short, known.Waiting, known.UnderWay)
+func printBudget(p *picture, known operator.Report, now time.Time) error {
+	p.say(known.Waiting > 0, fmt.Sprintf("epoch %d, %d nodes with an operator, %d of them have what they want; %d slots short, %d pods wait, %d calls under way",
+		known.Epoch, known.Nodes["Operator"], known.Satisfied, known.Short, known.Waiting, known.UnderWay))
 	described := "nothing was described in this term yet"
 	if known.DescribedAt != nil {
 		described = "everything was described " + age(now, *known.DescribedAt) + " ago"
@@ -64,22 +61,20 @@ func printBudget(out io.Writer, known operator.Report, now time.Time) error {
 	if known.Observe {
 		described += "; it observes, and calls nothing that changes"
 	}
-	fmt.Fprintln(out, described)
+	p.say(known.Failing != "", described)
 	if known.OtherCluster != "" {
-		fmt.Fprintf(out, "most of the nodes' ENIs are tagged with cluster %s, which is not cloud.cluster of operator.yaml: `enipoolctl migrate check` says what to do\n", known.OtherCluster)
+		p.say(true, fmt.Sprintf("most of the nodes' ENIs are tagged with cluster %s, which is not cloud.cluster of operator.yaml: `enipoolctl migrate check` says what to do", known.OtherCluster))
 	}
-	fmt.Fprintln(out)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "CLASS\tWAITING")
+	p.say(false, "")
+	lines := []string{"CLASS\tWAITING"}
 	for _, q := range known.Queue {
-		fmt.Fprintf(table, "%s\t%d\n", q.Class, q.Count)
+		lines = append(lines, fmt.Sprintf("%s\t%d", q.Class, q.Count))
 	}
-	if err := table.Flush(); err != nil {
+	if err := p.sayTable(lines, func(int) bool { return false }); err != nil {
 		return err
 	}
-	fmt.Fprintln(out)
-	table = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ACTION\tTOKENS\tRATE\tUSUAL\tOTHERS\tCLOSED\tWAITING")
+	p.say(false, "")
+	lines = []string{"ACTION\tTOKENS\tRATE\tUSUAL\tOTHERS\tCLOSED\tWAITING"}
 	for _, b := range known.Budget {
 		closed := "-"
 		if b.Closed > 0 {
@@ -89,7 +84,10 @@ func printBudget(out io.Writer, known operator.Report, now time.Time) error {
 		if b.Others > 0 {
 			others = fmt.Sprintf("%.3g/s", b.Others)
 		}
-		fmt.Fprintf(table, "%s\t%.0f\t%.3g/s\t%.3g/s\t%s\t%s\t%d\n", b.Action, b.Tokens, b.PerSecond, b.Usual, others, closed, b.Waiting)
+		lines = append(lines, fmt.Sprintf("%s\t%.0f\t%.3g/s\t%.3g/s\t%s\t%s\t%d", b.Action, b.Tokens, b.PerSecond, b.Usual, others, closed, b.Waiting))
 	}
-	return table.Flush()
+	return p.sayTable(lines, func(i int) bool { return i > 0 && isThrottled(known.Budget[i-1]) })
 }
+
+// isThrottled tells whether the cloud has refused calls of an action of late.
+func isThrottled(b operator.Tokens) bool { return b.Closed > 0 || b.PerSecond < b.Usual }

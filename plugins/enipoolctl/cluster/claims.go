@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"io"
 	"slices"
 	"time"
 
@@ -31,17 +30,15 @@ is the address, of IPv6 its 32 digits.`,
 		Example: "  enipoolctl cluster claims\n  enipoolctl cluster claims --topology databases -o wide",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			show := func(ctx context.Context, api *API, output string, out io.Writer) error {
-				return showClaims(ctx, api, only, output, out)
-			}
+			show := func(ctx context.Context, api *API, p *picture) error { return showClaims(ctx, api, only, p) }
 			return shown.run(reach, show, claimKind)(cmd, args)
 		},
 	}
-	shown.register(cmd, true)
+	shown.register(cmd, "after each change")
 	cmd.Flags().StringVar(&only.topology, "topology", "", "only those of this topology")
 	cmd.Flags().StringVar(&only.node, "node", "", "only those on this node, or on their way to it")
-	cli.Offer(cmd, "topology")
-	cli.Offer(cmd, "node")
+	reach.offer(cmd, "topology", topologyNames)
+	reach.offer(cmd, "node", nodeNames)
 	return cmd
 }
 
@@ -139,12 +136,13 @@ func gradeClaim(phase topology.Phase, deleted bool) int {
 	return claimMoving // so is one that nobody has begun with
 }
 
-func showClaims(ctx context.Context, api *API, only claimFilter, output string, out io.Writer) error {
+func showClaims(ctx context.Context, api *API, only claimFilter, p *picture) error {
 	list, err := api.ListClaims(ctx)
 	if err != nil {
 		return err
 	}
-	return frame[claimRow]{"claims", claimRows(list, only), "no address is kept for a pod here", claimColumns}.showRows(ctx, api, output, out)
+	return frame[claimRow]{"claims", claimRows(list, only), "no address is kept for a pod here", claimColumns,
+		func(r claimRow) bool { return r.grade <= claimContested }}.showRows(ctx, api, p)
 }
 
 func claimColumns(at moment) []column[claimRow] {

@@ -1,11 +1,11 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -33,29 +33,46 @@ type frame[R any] struct {
 	rows    []R
 	none    string // what is said where there are no rows; "": the heads stand alone
 	columns func(moment) []column[R]
+	isBad   func(R) bool
 }
 
-// showRows prints the rows in a format.
-func (f frame[R]) showRows(ctx context.Context, api *API, output string, out io.Writer) error {
+// showRows prints the rows in the picture's format.
+func (f frame[R]) showRows(ctx context.Context, api *API, p *picture) error {
 	leader := api.FindLeader(ctx)
-	return cli.PrintAs(out, output, led[R]{leader, f.name, f.rows}, func() error {
-		return f.printTable(out, moment{time.Now(), leader, output == "wide"})
+	return cli.PrintAs(p, p.output, led[R]{leader, f.name, f.rows}, func() error {
+		return f.printTable(p, moment{time.Now(), leader, p.output == "wide"})
 	})
 }
 
-func (f frame[R]) printTable(out io.Writer, at moment) error {
-	fmt.Fprintf(out, "%s\n\n", at.leader.Line(at.now))
+func (f frame[R]) printTable(p *picture, at moment) error {
+	p.say(at.leader.isMissed(), at.leader.Line(at.now))
+	p.say(false, "")
 	if len(f.rows) == 0 && f.none != "" {
-		fmt.Fprintln(out, f.none)
+		p.say(false, f.none)
 		return nil
 	}
 	columns := f.columns(at)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, lineOf(columns, func(c column[R]) any { return c.head }))
+	lines := []string{lineOf(columns, func(c column[R]) any { return c.head })}
 	for _, r := range f.rows {
-		fmt.Fprintln(table, lineOf(columns, func(c column[R]) any { return c.cell(r) }))
+		lines = append(lines, lineOf(columns, func(c column[R]) any { return c.cell(r) }))
 	}
-	return table.Flush()
+	return p.sayTable(lines, func(i int) bool { return i > 0 && f.isBad(f.rows[i-1]) })
+}
+
+// sayTable writes lines of cells with tabs between them as a table.
+func (p *picture) sayTable(lines []string, isBad func(i int) bool) error {
+	var text bytes.Buffer
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, line := range lines {
+		fmt.Fprintln(table, strings.ReplaceAll(line, "\n", " "))
+	}
+	err := table.Flush()
+	i := 0
+	for line := range strings.Lines(text.String()) {
+		p.say(isBad(i), strings.TrimSuffix(line, "\n"))
+		i++
+	}
+	return err
 }
 
 // lineOf is a line of the columns that are not hidden.

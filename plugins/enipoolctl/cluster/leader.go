@@ -122,6 +122,11 @@ func (l Leader) host() string {
 	return l.Holder[:max(at, 0)]
 }
 
+// isMissed tells whether an operator led once and none does, or nobody knows.
+func (l Leader) isMissed() bool {
+	return l.Unknown != "" || !l.Leads && (!l.Renewed.IsZero() || l.Elsewhere != "")
+}
+
 // Line says who leads.
 func (l Leader) Line(now time.Time) string {
 	switch {

@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"io"
 	"slices"
 	"strconv"
 	"time"
@@ -32,7 +31,7 @@ is what their Node shows.`,
 		Args:    cobra.NoArgs,
 		RunE:    shown.run(reach, showNodes, networkKind),
 	}
-	shown.register(cmd, true)
+	shown.register(cmd, "after each change")
 	return cmd
 }
 
@@ -185,6 +184,11 @@ func (r *nodeRow) judge(network *crd.NodeNetwork) {
 	}
 }
 
+// isBad tells whether people are to look at a node: pods wait there, it has nothing, or it is refused what it lacks. One that has begun to grow is well.
+func (r nodeRow) isBad() bool {
+	return r.grade <= empty || r.grade == short && !slices.Contains([]string{"Growing", "NotAnswered"}, r.Cause)
+}
+
 // awaited returns what a change of who calls the cloud waits for.
 func awaited(n *crd.NodeNetwork) (reason, message string) {
 	for _, c := range n.Status.Conditions {
@@ -208,7 +212,7 @@ func toldAt(n *crd.NodeNetwork) (at time.Time) {
 	return at
 }
 
-func showNodes(ctx context.Context, api *API, output string, out io.Writer) error {
+func showNodes(ctx context.Context, api *API, p *picture) error {
 	networks, err := api.ListNetworks(ctx)
 	if err != nil {
 		return err
@@ -217,7 +221,7 @@ func showNodes(ctx context.Context, api *API, output string, out io.Writer) erro
 	if err != nil {
 		return err
 	}
-	return frame[nodeRow]{name: "nodes", rows: nodeRows(nodes, networks), columns: nodeColumns}.showRows(ctx, api, output, out)
+	return frame[nodeRow]{name: "nodes", rows: nodeRows(nodes, networks), columns: nodeColumns, isBad: nodeRow.isBad}.showRows(ctx, api, p)
 }
 
 func nodeColumns(at moment) []column[nodeRow] {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +31,7 @@ reserved in the cloud, and how many more are: those of topologies; -o yaml names
 		Args:    cobra.NoArgs,
 		RunE:    shown.run(reach, showSubnets, subnetKind),
 	}
-	shown.register(cmd, true)
+	shown.register(cmd, "after each change")
 	return cmd
 }
 
@@ -132,12 +131,17 @@ func subnetRows(list []crd.Subnet) (rows []subnetRow) {
 	return rows
 }
 
-func showSubnets(ctx context.Context, api *API, output string, out io.Writer) error {
+// isBad tells whether people are to look at a subnet: it has nothing left, is not there, or a range of it can't be reserved.
+func (r subnetRow) isBad() bool {
+	return r.State == "Full" || r.State == "Missing" || r.Ranges != nil && r.Ranges.Reason != ""
+}
+
+func showSubnets(ctx context.Context, api *API, p *picture) error {
 	list, err := api.ListSubnets(ctx)
 	if err != nil {
 		return err
 	}
-	return frame[subnetRow]{name: "subnets", rows: subnetRows(list), columns: subnetColumns}.showRows(ctx, api, output, out)
+	return frame[subnetRow]{name: "subnets", rows: subnetRows(list), columns: subnetColumns, isBad: subnetRow.isBad}.showRows(ctx, api, p)
 }
 
 func subnetColumns(at moment) []column[subnetRow] {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +33,7 @@ count that the operator has not told is a dash.`,
 		Args:    cobra.NoArgs,
 		RunE:    shown.run(reach, showTopologies, topologyKind),
 	}
-	shown.register(cmd, true)
+	shown.register(cmd, "after each change")
 	return cmd
 }
 
@@ -134,12 +133,13 @@ func withWords(first, more string) string {
 	return first + "; " + more
 }
 
-func showTopologies(ctx context.Context, api *API, output string, out io.Writer) error {
+func showTopologies(ctx context.Context, api *API, p *picture) error {
 	list, err := api.ListTopologies(ctx)
 	if err != nil {
 		return err
 	}
-	return frame[topologyRow]{"topologies", topologyRows(list), "there are no topologies: all pods get addresses of their node's own subnets", topologyColumns}.showRows(ctx, api, output, out)
+	return frame[topologyRow]{"topologies", topologyRows(list), "there are no topologies: all pods get addresses of their node's own subnets", topologyColumns,
+		func(r topologyRow) bool { return r.grade == topologyUnready || r.grade == topologyFull }}.showRows(ctx, api, p)
 }
 
 func topologyColumns(at moment) []column[topologyRow] {

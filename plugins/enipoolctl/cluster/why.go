@@ -3,8 +3,8 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,16 +35,17 @@ shown with its age.`,
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), reach.Timeout)
-			defer cancel()
-			a, err := k.Explain(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return cli.PrintAs(cmd.OutOrStdout(), shown.output, a, func() error { return a.print(cmd.OutOrStdout(), time.Now()) })
+			return shown.showAll(cmd, reach, nil, func(ctx context.Context, p *picture) error {
+				a, err := k.Explain(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return cli.PrintAs(p, p.output, a, func() error { a.print(p, time.Now()); return nil })
+			})
 		},
+		ValidArgsFunction: reach.CompleteNode,
 	}
-	shown.register(cmd, false)
+	shown.register(cmd, "every 2 seconds")
 	return cmd
 }
 
@@ -112,8 +113,8 @@ func eventLines(events []corev1.Event) (lines []string) {
 	return lines
 }
 
-func (a Answer) print(out io.Writer, now time.Time) error {
-	lines := []string{a.Leader.Line(now)}
+func (a Answer) print(p *picture, now time.Time) {
+	p.say(a.Leader.isMissed(), a.Leader.Line(now))
 	if a.Away != "" {
 		known := "nothing is known of the node here"
 		if a.Mode != "" {
@@ -122,15 +123,28 @@ func (a Answer) print(out io.Writer, now time.Time) error {
 				known = "what follows is what the node's object tells, which no operator has written yet"
 			}
 		}
-		lines = append(lines, known+": "+a.Away)
+		p.say(true, known+": "+a.Away)
 	}
-	lines = append(append(lines, ""), a.Lines(now)...)
+	p.say(false, "")
+	for i, line := range a.Lines(now) {
+		p.say(i == 0 && (a.Waiting > 0 || a.Have == 0 && a.Want > 0) || a.isReason(line), line)
+	}
 	if a.Shown != "" {
-		lines = append(lines, "", "its Node shows: "+a.Shown)
+		p.say(false, "")
+		p.say(strings.HasPrefix(a.Shown, fmt.Sprintf("%s %s:", conditionKind, corev1.ConditionTrue)), "its Node shows: "+a.Shown)
 	}
-	if len(a.Events) > 0 {
-		lines = append(append(lines, "", "events:"), a.Events...)
+	if len(a.Events) == 0 {
+		return
 	}
-	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
-	return err
+	p.say(false, "\nevents:")
+	for _, e := range a.Events {
+		p.say(false, e)
+	}
+}
+
+// isReason tells whether a line says why the node lacks something.
+func (a Answer) isReason(line string) bool {
+	line = strings.TrimSpace(line)
+	return a.Wrong != "" && strings.Contains(line, a.Wrong) ||
+		slices.ContainsFunc(a.Causes, func(c operator.Told) bool { return strings.HasPrefix(line, c.Reason+": ") })
 }

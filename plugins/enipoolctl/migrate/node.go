@@ -40,7 +40,8 @@ cloud. No pod of others and no address is touched; pods start and stop meanwhile
 The exit code is 1 if that is not reached in time; it goes on by itself then.`,
 		Example: `  enipoolctl migrate node ip-10-0-0-7.eu-west-3.compute.internal
   enipoolctl migrate node ip-10-0-0-7.eu-west-3.compute.internal --to self`,
-		Args: cli.OneNode,
+		Args:              cli.OneNode,
+		ValidArgsFunction: f.CompleteNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to, known := targets[line.to]
 			if !known {

@@ -22,7 +22,7 @@ type commandFlags struct {
 	quota, usedENIs int
 	maxPods         []int
 	need            capacity.Need
-	mix             bool
+	mix, across     bool
 	output, html    string
 
 	karpenter, clusterAutoscaler bool
@@ -73,6 +73,9 @@ node of its own. --topology-places are addresses of a node that other pods never
 Where no ENI carries addresses of another subnet than its own they are whole ENIs:
 
   ENIs of topologies = ceil(topology-places / (addresses of an ENI - 1))
+
+With --cross-subnet ENIs carry them, as with cloud.crossSubnet of operator.yaml: the
+ENIs that nodes have anyway carry pods of topologies, and none lies in their subnets.
 
 Autoscalers know of addresses only what they are told. --karpenter prints NodeOverlays
 by which Karpenter knows how many pods can have one on nodes of a type, and
@@ -133,6 +136,7 @@ func (f *commandFlags) registerAll(cmd *cobra.Command) {
 	flags.IntVar(&f.need.Nodes, "nodes", 0, "nodes that the cluster should have at least")
 	flags.IntVar(&f.need.Pods, "pods", 0, "pods that the cluster should have at least")
 	flags.BoolVar(&f.mix, "mix-subnets", false, "let the ENIs of a node lie in different subnets of its zone")
+	flags.BoolVar(&f.across, "cross-subnet", false, "ENIs carry addresses of topologies' subnets though they lie in others, as with cloud.crossSubnet; not on aws")
 	flags.IntVar(&f.quota, "eni-quota", 0, "ENIs that the VPC may have, 0 for any number; default: 5000 on aws, 500 on baidu, else any")
 	flags.IntVar(&f.usedENIs, "enis-used", 0, "ENIs of the quota that others use")
 	flags.BoolVar(&f.karpenter, "karpenter", false, "print a NodeOverlay for each --instance-type, and its maxPods; no subnet is needed")

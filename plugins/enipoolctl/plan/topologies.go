@@ -28,8 +28,11 @@ type keptNode struct {
 
 // keepPlaces returns what of an instance is left for other pods.
 func (f *commandFlags) keepPlaces(m account.Instance) (n keptNode, err error) {
+	if f.across && f.Cloud == "aws" {
+		return n, errors.New("--cross-subnet: ENIs of aws carry addresses of their own subnet alone")
+	}
 	n.Instance = m
-	if n.general, n.enis, n.places, err = m.Keep(f.Places, !account.CarriesAcross(f.Cloud)); err != nil {
+	if n.general, n.enis, n.places, err = m.Keep(f.Places, !f.carriesAcross()); err != nil {
 		return n, fmt.Errorf("--topology-places %w", err)
 	}
 	if n.most = n.general.Pods(); n.enis == 0 {
@@ -37,6 +40,9 @@ func (f *commandFlags) keepPlaces(m account.Instance) (n keptNode, err error) {
 	}
 	return n, nil
 }
+
+// carriesAcross tells whether ENIs carry addresses of other subnets than their own.
+func (f *commandFlags) carriesAcross() bool { return f.across || account.CarriesAcross(f.Cloud) }
 
 // String describes the node for errors.
 func (n keptNode) String() string {
@@ -96,7 +102,7 @@ func (f *commandFlags) fitTopologies(n keptNode, subnets []capacity.Subnet) (*fi
 		return nil, nil
 	}
 	in := fit.Input{Topologies: f.objects.Topologies, Nodes: f.need.Nodes, Places: n.places, ENIs: n.enis,
-		PerENI: n.PerENI(eni.IPv4) / max(1, n.Block(eni.IPv4).Size)}
+		PerENI: n.PerENI(eni.IPv4) / max(1, n.Block(eni.IPv4).Size), Across: f.carriesAcross()}
 	for _, s := range subnets {
 		if !s.CIDR.IsValid() {
 			continue // which addresses it has nobody knows

@@ -22,6 +22,15 @@ func agentAway(cache nodecache.Cache) string {
 	return away
 }
 
+// refusedFile says that the agent goes on with another configuration than its file has; "" where it does not.
+func refusedFile(cache nodecache.Cache) string {
+	told, err := status.Beside(cache.Path).Read()
+	if err != nil || told.Refused == nil {
+		return ""
+	}
+	return "the agent refuses " + told.Refused.String()
+}
+
 // keeper says who puts right what a check finds, and until when; "" where no agent keeps
 // the node.
 func keeper(cache nodecache.Cache, now time.Time) string {

@@ -134,10 +134,13 @@ func checkCommand(cache *nodecache.Cache) *cobra.Command {
 		Short: "Compare cache, kernel and live namespaces; exit 1 and a line for each mismatch, 2 if that fails",
 		Long: `Compare cache, kernel and live namespaces, and change nothing. Each mismatch is
 a line with what to do about it, or with who puts it right. That the agent does
-not run, or is stopped, is a note: it changes no exit code.
+not run, is stopped or refuses its configuration is a note: it changes no exit code.
 
 Pods may come and go meanwhile: what differs is looked at again half a second
 later, and told if it differs still.
+
+In the agent's container the pods' namespaces can't be entered: what is inside them
+is left out there, which a line says, and the exit code is by all else.
 
 Exit codes: 0 all agree, 1 something differs, 2 it failed.`,
 		Example: "  enipoolctl pool check",
@@ -147,8 +150,12 @@ Exit codes: 0 all agree, 1 something differs, 2 it failed.`,
 			n := node.Node{Cache: *cache, Now: nodecache.SinceBoot, Keeper: keeper(*cache, time.Now())}
 			wrong, err := n.Check(cmd.Context())
 			found := checked{Whole: err == nil, Wrong: append([]string{}, wrong...)}
-			if away := agentAway(*cache); !n.Uninstalled() {
-				found.Note = away
+			var left *node.LeftOutError
+			if errors.As(err, &left) {
+				found.LeftOut, err = left.Error(), nil
+			}
+			if !n.Uninstalled() {
+				found.Note = cmp.Or(agentAway(*cache), refusedFile(*cache))
 			}
 			if err := errors.Join(needRoot(err), as.Print(cmd, found, func() error { return found.printTo(cmd.OutOrStdout()) })); err != nil {
 				return err
@@ -168,6 +175,8 @@ type checked struct {
 	Whole bool     `json:"whole"` // all could be compared
 	Wrong []string `json:"wrong"`
 	Note  string   `json:"note,omitempty"` // of the agent
+
+	LeftOut string `json:"leftOut,omitempty"` // what this process may not look at, and who may
 }
 
 func (c checked) printTo(out io.Writer) error {
@@ -175,8 +184,15 @@ func (c checked) printTo(out io.Writer) error {
 	if c.Note != "" {
 		lines = append(lines, "note: "+c.Note)
 	}
-	if lines = append(lines, c.Wrong...); c.Whole && len(c.Wrong) == 0 {
+	if c.LeftOut != "" {
+		lines = append(lines, "left out: "+c.LeftOut)
+	}
+	switch lines = append(lines, c.Wrong...); {
+	case len(c.Wrong) > 0:
+	case c.Whole:
 		lines = append(lines, "cache, kernel and namespaces agree")
+	case c.LeftOut != "":
+		lines = append(lines, "cache and kernel agree")
 	}
 	isBad := func(line string) bool { return slices.Contains(c.Wrong, line) }
 	return cli.Painted(out, isBad, func(out io.Writer) error { printLines(out, lines...); return nil })

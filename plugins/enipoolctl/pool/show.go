@@ -94,7 +94,7 @@ func isBad(line string) bool {
 	if strings.HasPrefix(line, "agent:") {
 		return !strings.Contains(line, " ready, mode ") || strings.Contains(line, "not ready")
 	}
-	for _, bad := range []string{"cause:", "lost:", "undone:", "node cache:", "damaged: ", "failed, is tried again", "host ports and limits of a pod are not known"} {
+	for _, bad := range []string{"cause:", "refused:", "lost:", "undone:", "node cache:", "damaged: ", "failed, is tried again", "host ports and limits of a pod are not known"} {
 		if strings.HasPrefix(line, bad) {
 			return true
 		}
