@@ -43,6 +43,14 @@ func parseConflist(t *testing.T, text string) {
 		if p.Network.Type == config.PluginType || conf.Delegated {
 			ours++
 		}
+		var multus struct{ Delegates []json.RawMessage } // networks as a whole
+		if err := json.Unmarshal(p.Bytes, &multus); err != nil {
+			t.Error(err)
+		}
+		for _, d := range multus.Delegates {
+			parseConflist(t, string(d))
+			ours++
+		}
 	}
 	if ours == 0 {
 		t.Errorf("enipool is not in it:\n%s", text)

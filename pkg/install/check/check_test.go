@@ -123,6 +123,20 @@ func TestConfigurationsThatComeBeforeOursAreNamed(t *testing.T) {
 		{"one that calls enipool", []string{`05-mine.conflist={"cniVersion":"1.0.0","name":"mine","plugins":[{"type":"enipool"}]}`},
 			"warning   in /etc/cni/net.d runtimes take the first network configuration, and before 10-enipool.conflist there is 05-mine.conflist, " +
 				"which calls enipool too: ours is not used until that is moved away\n"},
+		{"Multus, which calls enipool's file", []string{`00-multus.conflist={"name":"m","plugins":[{"type":"multus","clusterNetwork":"/etc/cni/net.d/10-enipool.conflist"}]}`},
+			"ok        in /etc/cni/net.d 00-multus.conflist comes first, and enipool's is the cluster network of that Multus\n"},
+		{"Multus, which calls enipool by its name", []string{`00-multus.conf={"name":"m","type":"multus-shim","clusterNetwork":"enipool"}`},
+			"ok        in /etc/cni/net.d 00-multus.conf comes first, and enipool's is the cluster network of that Multus\n"},
+		{"Multus, which has a copy of enipool's", []string{`00-multus.conf={"name":"m","type":"multus","delegates":[{"name":"enipool","plugins":[{"type":"enipool"},{"type":"tuning"}]},{"type":"ptp"}]}`},
+			"ok        in /etc/cni/net.d 00-multus.conf comes first, and enipool's is the cluster network of that Multus\n"},
+		{"Multus, which has enipool as another's IPAM", []string{`00-multus.conf={"name":"m","type":"multus","delegates":[{"type":"ptp","ipam":{"type":"enipool"}}]}`},
+			"ok        in /etc/cni/net.d 00-multus.conf comes first, and enipool's is the cluster network of that Multus\n"},
+		{"Multus with another cluster network", []string{`00-multus.conf={"name":"m","type":"multus","delegates":[{"type":"ptp"},{"type":"enipool"}]}`},
+			"must fix  in /etc/cni/net.d 00-multus.conf comes first, and another is the cluster network of that Multus: only pods that ask for a second network of enipool get addresses of it. " +
+				"If that is not wanted, make /etc/cni/net.d/10-enipool.conflist its clusterNetwork; --force installs beside it\n"},
+		{"Multus with another cluster network where enipool is installed already", []string{`00-multus.conf={"type":"multus","clusterNetwork":"/etc/cni/net.d/87-other.conflist"}`, "10-enipool.conflist"},
+			"warning   in /etc/cni/net.d 00-multus.conf comes first, and another is the cluster network of that Multus: only pods that ask for a second network of enipool get addresses of it. " +
+				"If that is not wanted, make /etc/cni/net.d/10-enipool.conflist its clusterNetwork; enipool is installed here already, so this run goes on\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var files []string

@@ -47,7 +47,10 @@ func findConfigurations(tree install.Tree, needs Needs) []install.Line {
 			var whole map[string]json.RawMessage
 			err = json.Unmarshal(text, &whole)
 		}
+		multus, isMultus := findMultus(text)
 		switch {
+		case isMultus:
+			lines = append(lines, needs.describeMultus(tree, entry.Name(), multus))
 		case err != nil:
 			lines = append(lines, install.Linef(needs.severityBeside(tree), "%s comes before %s and can't be read as a network configuration: %v. As long as it is there containerd takes no other one, "+
 				"and no pod starts; CRI-O passes over it. Repair it, or move it away", filepath.Join(needs.ConfDir, entry.Name()), install.ConflistName, err))
