@@ -20,7 +20,7 @@ const module = "github.com/enipool/enipool/"
 // don't know each other, except that a sub-folder may import its parent.
 var layers = map[string]int{
 	"eni": 0, "digest": 0, "timeline": 0, // nouns
-	"ipam":  1,                                                                       // the node state
+	"ipam":  1,                                                                                     // the node state
 	"scale": 2, "netconf": 2, "capacity": 2, "health": 2, "quota": 2, "placement": 2, "devices": 2, // decisions
 	"pool": 3, "topology": 3, // decisions made of others
 	"order":   4,                                                                            // who makes which of those

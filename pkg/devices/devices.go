@@ -115,12 +115,12 @@ type Pod struct {
 	Namespace string
 	Extended  int    // addresses that the scheduler reserved because the pod asks for the resource
 	Claims    string // names of its ResourceClaims, which may be of other drivers too, with blanks in between
-	Starting  bool   // none of its containers has run yet, so the kubelet may still have to prepare its claims
+	Changing  bool   // it starts or ends, so that its claims may not be prepared yet, or not any more
 }
 
 // Share returns how many of the pods have an address reserved, and how many take one without. A pod with claims that starts
-// counts among the first: the kubelet has them prepared within moments, and till then nobody here knows whose they are. A
-// claim that several pods share reserves for no more pods than it has addresses.
+// or ends counts among the first: the kubelet prepares its claims within moments, or has ended that, and nobody here knows
+// whose they are. A claim that several pods share reserves for no more pods than it has addresses.
 func Share(pods []Pod, claims []Claim) (reserved, silent int) {
 	type key struct{ namespace, name string }
 	left := make(map[key]int, len(claims))
@@ -138,7 +138,7 @@ func Share(pods []Pod, claims []Claim) (reserved, silent int) {
 		case i >= 0:
 			left[key{p.Namespace, names[i]}]--
 			reserved++
-		case !known && len(names) > 0 && p.Starting:
+		case !known && len(names) > 0 && p.Changing:
 			reserved++
 		default:
 			silent++

@@ -76,8 +76,8 @@ func TestAPodCountsAsReservedOrNot(t *testing.T) {
 		{"has one among others", []Pod{{Namespace: "ns", Claims: "gpu one"}}, 1, 0},
 		{"a claim of that name elsewhere", []Pod{{Namespace: "other", Claims: "one"}}, 0, 1},
 		{"its claims are of another driver", []Pod{{Namespace: "ns", Claims: "gpu"}}, 0, 1},
-		{"its claims are not prepared yet", []Pod{{Namespace: "ns", Claims: "new", Starting: true}}, 1, 0},
-		{"two share a claim of one address", []Pod{{Namespace: "ns", Claims: "one"}, {Namespace: "ns", Claims: "one", Starting: true}}, 1, 1},
+		{"its claims are not prepared yet", []Pod{{Namespace: "ns", Claims: "new", Changing: true}}, 1, 0},
+		{"two share a claim of one address", []Pod{{Namespace: "ns", Claims: "one"}, {Namespace: "ns", Claims: "one", Changing: true}}, 1, 1},
 		{"two share a claim of two", []Pod{{Namespace: "ns", Claims: "two"}, {Namespace: "ns", Claims: "two"}}, 2, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

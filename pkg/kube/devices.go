@@ -50,7 +50,8 @@ type Devices struct {
 	failed string // the last error, once it is in the log
 
 	mu     sync.Mutex
-	known  bool // the node is
+	total  bool // it is known how many pods can have addresses
+	told   bool // and which ENIs there are
 	is     devices.Node
 	own    *resourcev1.ResourceSlice // as our last write left it
 	offers bool                      // the slice has an address
@@ -97,8 +98,8 @@ func (d *Devices) sliceEvent(was, is *resourcev1.ResourceSlice) {
 // ENIs says which ENIs the node has: the IDs of those that have addresses for pods, in allocation order, and the slots of each.
 func (d *Devices) ENIs(ids []string, perENI int) {
 	d.mu.Lock()
-	changed := perENI != d.is.PerENI || !slices.Equal(ids, d.is.ENIs)
-	d.is.ENIs, d.is.PerENI = ids, perENI
+	changed := !d.told || perENI != d.is.PerENI || !slices.Equal(ids, d.is.ENIs)
+	d.told, d.is.ENIs, d.is.PerENI = true, ids, perENI
 	d.mu.Unlock()
 	if changed {
 		signalChange(d.moved)
@@ -108,8 +109,8 @@ func (d *Devices) ENIs(ids []string, perENI int) {
 // setTotal says how many pods can have addresses.
 func (d *Devices) setTotal(n int) {
 	d.mu.Lock()
-	changed := !d.known || d.is.Total != n
-	d.known, d.is.Total = true, n
+	changed := !d.total || d.is.Total != n
+	d.total, d.is.Total = true, n
 	d.mu.Unlock()
 	if changed {
 		signalChange(d.moved)
@@ -221,7 +222,7 @@ func (d *Devices) remove(ctx context.Context, list ...*resourcev1.ResourceSlice)
 // write makes the slice or replaces it where it does not say what is so.
 func (d *Devices) write(ctx context.Context, node *corev1.Node, have *resourcev1.ResourceSlice) error {
 	d.mu.Lock()
-	is, known := d.is, d.known
+	is, known := d.is, d.total && d.told
 	d.mu.Unlock()
 	if !known {
 		return nil

@@ -33,7 +33,8 @@ func reservationOf(pod *corev1.Pod, node string) devices.Pod {
 		}
 	}
 	is.Claims = strings.Join(names, " ")
-	is.Starting = len(names) > 0 && (pod.Status.Phase == "" || pod.Status.Phase == corev1.PodPending)
+	starts := pod.Status.Phase == "" || pod.Status.Phase == corev1.PodPending
+	is.Changing = len(names) > 0 && (starts || pod.DeletionTimestamp != nil)
 	return is
 }
 

@@ -24,7 +24,11 @@ func TestWhatAPodHasReserved(t *testing.T) {
 		}, devices.Pod{Namespace: "ns", Extended: 1}},
 		{"by a claim that is there, while it starts", func(p *corev1.Pod) {
 			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: &name}}
-		}, devices.Pod{Namespace: "ns", Claims: "made", Starting: true}},
+		}, devices.Pod{Namespace: "ns", Claims: "made", Changing: true}},
+		{"by a claim that is there, while it ends", func(p *corev1.Pod) {
+			p.Status.Phase, p.DeletionTimestamp = corev1.PodRunning, &metav1.Time{}
+			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: &name}}
+		}, devices.Pod{Namespace: "ns", Claims: "made", Changing: true}},
 		{"by one of a template", func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodRunning
 			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "a"}}
