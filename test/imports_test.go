@@ -20,12 +20,12 @@ const module = "github.com/enipool/enipool/"
 // don't know each other, except that a sub-folder may import its parent.
 var layers = map[string]int{
 	"eni": 0, "digest": 0, "timeline": 0, // nouns
-	"ipam":  1,                                                                       // the node state
-	"scale": 2, "netconf": 2, "capacity": 2, "health": 2, "quota": 2, "placement": 2, // decisions
+	"ipam":  1,                                                                                     // the node state
+	"scale": 2, "netconf": 2, "capacity": 2, "health": 2, "quota": 2, "placement": 2, "devices": 2, // decisions
 	"pool": 3, "topology": 3, // decisions made of others
 	"order":   4,                                                                            // who makes which of those
 	"isolate": 5, "iptexec": 5, "bpf": 5, "nlmsg": 5, "filelock": 5, "mounts": 5, "page": 5, // what effects share
-	"nodecache": 6, "podrecord": 6, "host": 6, "cloud": 6, "kube": 6, "config": 6, "nettest": 6, "status": 6, // effects
+	"nodecache": 6, "podrecord": 6, "kubeletplugin": 6, "host": 6, "cloud": 6, "kube": 6, "config": 6, "nettest": 6, "status": 6, // effects
 	"hostport": 7,                                                                  // effects made of others
 	"cni":      8, "node": 8, "agent": 8, "install": 8, "clouds": 8, "operator": 8, // flows
 	"demo": 9, "simulate": 9, // all of it at once

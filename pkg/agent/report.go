@@ -25,7 +25,7 @@ func (a *Agent) report(now time.Duration) {
 	s.Demand, s.PendingADDs, s.StaleAllocations = a.demand.total, a.demand.waiting, len(a.doubts.dead)
 	s.Need, s.Target, s.Reason, s.Burst = a.decision.Need, a.decision.Target, string(a.decision.Reason), a.decision.Burst
 	s.MaxPods, s.MaxPodsSource = a.MaxPods()
-	s.ENILimit, s.ENIs = a.view.limits.ENIs, 0
+	s.ENILimit, s.ENIs, s.PerENI = a.view.limits.ENIs, 0, a.conf.Pool.SlotsPerENI(a.view.limits, a.conf.Settings.Families)
 	for _, nic := range a.view.enis {
 		if nic.Index >= 0 {
 			s.ENIs++

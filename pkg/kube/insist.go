@@ -51,7 +51,7 @@ func partsOf(p patches) string {
 	for _, part := range []struct {
 		name string
 		is   bool
-	}{{"condition", p.status.Status.Conditions != nil}, {"resource", p.status.Status.Capacity != nil}, {"taint", p.taint != nil}} {
+	}{{"condition", p.status.Status.Conditions != nil}, {"resource", p.status.Status.Capacity != nil || p.status.noResource}, {"taint", p.taint != nil}} {
 		if part.is {
 			names = append(names, part.name)
 		}
@@ -70,6 +70,9 @@ func (p patches) text() string {
 	}
 	if removesTaint(p.taint) {
 		parts = append(parts, "removed")
+	}
+	if p.status.noResource {
+		parts = append(parts, "no resource")
 	}
 	return strings.Join(parts, "\n")
 }

@@ -40,6 +40,7 @@ type keeper struct {
 	events   *events
 	log      *slog.Logger
 	mayTaint bool
+	slice    *Devices // that tells the scheduler of addresses, nil: the Node does
 
 	mu       sync.Mutex
 	want     *health.Report
@@ -230,7 +231,12 @@ func (k *keeper) statusPatch(node *corev1.Node, want health.Report) (patch statu
 	}
 	if load, known := k.view.currentLoad(); known && want.Capacity >= 0 {
 		var n int
-		if n, due = k.room.numberToShow(now.Time, want.Capacity, load, node); !offersNumber(node, n) {
+		n, due = k.room.numberToShow(now.Time, want.Capacity, load, node)
+		switch {
+		case k.slice != nil:
+			k.slice.setTotal(n)
+			patch.noResource = k.slice.shown() && showsResource(node)
+		case !offersNumber(node, n):
 			patch.Status.Capacity, patch.Status.Allocatable = resourceQuantity(n), resourceQuantity(n)
 		}
 	}
@@ -250,7 +256,13 @@ func (k *keeper) writePatches(ctx context.Context, node *corev1.Node, status sta
 		if status.empty() {
 			return nil
 		}
-		err := k.sendPatch(ctx, "status", types.StrategicMergePatchType, status, "status")
+		err := error(nil)
+		if status.noResource {
+			err = k.sendPatch(ctx, "status", types.StrategicMergePatchType, json.RawMessage(noResource), "status")
+		}
+		if err == nil && !status.keepsAll() {
+			err = k.sendPatch(ctx, "status", types.StrategicMergePatchType, status, "status")
+		}
 		for _, is := range status.Status.Conditions {
 			if err == nil && is.Type == Condition {
 				k.postCondition(node, is)

@@ -24,6 +24,10 @@ type Options struct {
 	Config *rest.Config // see Load
 	Log    *slog.Logger // nil: nothing is logged
 	Taint  bool         // the node may be tainted; without it a taint of an earlier agent is removed
+	// Claims knows the claims that reserve addresses, where a ResourceSlice tells the scheduler of them; nil: the Node does.
+	Claims Claims
+	// DevicesLeft has the ResourceSlice of an agent before deleted, where Claims is nil.
+	DevicesLeft bool
 }
 
 // Node is one node of a cluster, as the API server tells it. Its methods may be
@@ -33,6 +37,7 @@ type Node struct {
 	keeper *keeper
 	events *events
 	object *Object
+	slice  *Devices // nil: there is none, and none of before
 }
 
 // New prepares all that Run needs. It does not call the API server.
@@ -75,8 +80,18 @@ func assembleNode(options Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	var slice *Devices
+	if options.Claims != nil || options.DevicesLeft {
+		if slice, err = newDevices(options, config, view); err != nil {
+			return nil, err
+		}
+	}
 	events := newEvents(options.Node, server, options.Log)
-	return &Node{view, newKeeper(view, server, events, options), events, object}, nil
+	keeper := newKeeper(view, server, events, options)
+	if options.Claims != nil {
+		view.claims, keeper.slice = options.Claims, slice
+	}
+	return &Node{view, keeper, events, object, slice}, nil
 }
 
 // Run watches and tells until ctx ends. It needs no API server to begin, and waits
@@ -88,6 +103,10 @@ func (n *Node) Run(ctx context.Context) error {
 	group.Go(func() error { n.keeper.run(ctx); return nil })
 	group.Go(func() error { n.events.run(ctx); return nil })
 	group.Go(func() error { n.object.run(ctx); return nil })
+	if n.slice != nil {
+		group.Go(func() error { n.slice.watch.RunWithContext(ctx); return nil })
+		group.Go(func() error { n.slice.run(ctx); return nil })
+	}
 	return group.Wait()
 }
 
@@ -142,8 +161,17 @@ func (n *Node) Report(r health.Report) { n.keeper.report(r) }
 // keeps there. Before the first call that stays what it is, so that a start of the agent changes nothing. It returns at once.
 func (n *Node) ReportNetwork(w Network) { n.keeper.reportNetwork(w) }
 
-// Offers tells whether the Node object shows an address for a pod, as it is watched. Changed gets a value when it begins to.
-func (n *Node) Offers() bool { return n.view.offers() }
+// Offers tells whether the Node object, or the node's ResourceSlice, shows an address for a pod, as it is watched. Changed gets a
+// value when it begins to.
+func (n *Node) Offers() bool {
+	if n.keeper.slice != nil {
+		return n.keeper.slice.shown()
+	}
+	return n.view.offers()
+}
+
+// Devices returns what keeps the node's ResourceSlice, nil where there is none to keep.
+func (n *Node) Devices() *Devices { return n.slice }
 
 // Withhold says whether the cluster is to know nothing of the node's addresses: then Run takes the
 // condition and the taint off the Node object, and what is reported shows only once that has ended. The

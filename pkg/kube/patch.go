@@ -83,9 +83,20 @@ type statusPatch struct {
 		Allocatable corev1.ResourceList    `json:"allocatable,omitempty"`
 		Conditions  []corev1.NodeCondition `json:"conditions,omitempty"`
 	} `json:"status"`
+	noResource bool // the resource goes, by a patch of its own
 }
 
-func (p statusPatch) empty() bool { return p.Status.Conditions == nil && p.Status.Capacity == nil }
+func (p statusPatch) empty() bool { return p.keepsAll() && !p.noResource }
+
+// keepsAll tells whether the patch sets nothing.
+func (p statusPatch) keepsAll() bool { return p.Status.Conditions == nil && p.Status.Capacity == nil }
+
+// showsResource tells whether the scheduler counts the node's addresses by the Node: as long as that has any, it looks at no device.
+func showsResource(n *corev1.Node) bool {
+	_, capacity := n.Status.Capacity[Resource]
+	_, allocatable := n.Status.Allocatable[Resource]
+	return capacity || allocatable
+}
 
 // offersNumber reports whether a node has this number of addresses for the scheduler. The
 // kubelet makes allocatable from capacity, but some time later.

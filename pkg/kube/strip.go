@@ -60,7 +60,7 @@ func requestOf(c corev1.Container) int {
 	return int(q.Value())
 }
 
-// stripPod keeps of a pod what needOf reads. What it asks for becomes one container
+// stripPod keeps of a pod what needOf and reservationOf read. What it asks for becomes one container
 // without a name.
 func stripPod(in any) (any, error) {
 	pod, ok := in.(*corev1.Pod)
@@ -77,6 +77,8 @@ func stripPod(in any) (any, error) {
 			metav1.SetMetaDataAnnotation(&out.ObjectMeta, key, value)
 		}
 	}
+	out.Spec.ResourceClaims, out.Status.ResourceClaimStatuses = pod.Spec.ResourceClaims, pod.Status.ResourceClaimStatuses
+	out.Status.ExtendedResourceClaimStatus = pod.Status.ExtendedResourceClaimStatus
 	if n := askedBy(pod); n > 0 {
 		out.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: resourceQuantity(n)}}}
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/enipool/enipool/pkg/devices"
 	"github.com/enipool/enipool/pkg/eni"
 )
 
@@ -27,6 +28,7 @@ type view struct {
 	moved     chan struct{} // for the keeper
 	pods      toolscache.SharedIndexInformer
 	self      toolscache.SharedIndexInformer
+	claims    Claims                                      // nil: the scheduler counts what pods ask for by the Node
 	allPods   toolscache.ResourceEventHandlerRegistration // done once what there was at first has been told
 	firstSelf toolscache.ResourceEventHandlerRegistration
 
@@ -102,6 +104,9 @@ func (v *view) run(ctx context.Context) error {
 
 func (v *view) podEvent(was, is *corev1.Pod) {
 	before, after := needOf(was, v.node), needOf(is, v.node)
+	if v.claims != nil && reservationOf(was, v.node) != reservationOf(is, v.node) {
+		v.recount()
+	}
 	if before == after {
 		return // most updates are news of a pod's containers
 	}
@@ -111,6 +116,14 @@ func (v *view) podEvent(was, is *corev1.Pod) {
 	if before.addr = after.addr; before != after { // nobody waits for what it has
 		v.signalAll()
 	}
+}
+
+// recount has the load added up once more, since reservations have changed.
+func (v *view) recount() {
+	v.mu.Lock()
+	v.stale = true
+	v.mu.Unlock()
+	signalChange(v.moved)
 }
 
 // older tells whether one state of the cluster is from before another, as far as that is known.
@@ -187,7 +200,11 @@ func (v *view) currentLoad() (load, bool) {
 	if !v.stale {
 		return v.last, true
 	}
-	v.last, v.stale = sumLoad(v.pods.GetStore().List(), v.node), false
+	list := v.pods.GetStore().List()
+	v.last, v.stale = sumLoad(list, v.node), false
+	if v.claims != nil {
+		v.last.asked, v.last.silent = devices.Share(reservations(list, v.node), v.claims.Claims())
+	}
 	return v.last, true
 }
 

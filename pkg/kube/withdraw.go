@@ -18,6 +18,9 @@ import (
 const withdrawal = `{"status":{"capacity":{"` + string(Resource) + `":null},"allocatable":{"` + string(Resource) + `":null},` +
 	`"conditions":[{"type":"` + string(Condition) + `","$patch":"delete"},{"type":"` + string(NetworkReady) + `","$patch":"delete"}]}}`
 
+// noResource is the one that takes off the resource alone, once devices stand for it.
+const noResource = `{"status":{"capacity":{"` + string(Resource) + `":null},"allocatable":{"` + string(Resource) + `":null}}}`
+
 // noCondition is the one that takes off what tells of a fault alone: a node that can serve pods can do so without that.
 const noCondition = `{"status":{"conditions":[{"type":"` + string(Condition) + `","$patch":"delete"}]}}`
 
@@ -89,8 +92,7 @@ func shownOn(node *corev1.Node) (what []string) {
 			what = append(what, "condition "+string(kind))
 		}
 	}
-	_, capacity := node.Status.Capacity[Resource]
-	if _, allocatable := node.Status.Allocatable[Resource]; capacity || allocatable {
+	if showsResource(node) {
 		what = append(what, "resource "+string(Resource))
 	}
 	return what

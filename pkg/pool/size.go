@@ -49,6 +49,11 @@ func (s Snapshot) forPods() int {
 // primary ENI out; the limits may say that it gets none anyway.
 func (c Config) FirstIndex(l eni.Limits) int { return max(c.FirstENI, l.FirstIndex()) }
 
+// SlotsPerENI returns how many slots an ENI for pods carries, within MaxIPsPerENI.
+func (c Config) SlotsPerENI(l eni.Limits, families []eni.Family) int {
+	return perENI(c.Within(l), families)
+}
+
 // perENI returns how many slots an ENI carries, by its scarcest family.
 func perENI(l eni.Limits, families []eni.Family) int {
 	if len(families) == 0 {

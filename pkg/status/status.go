@@ -37,8 +37,9 @@ type Status struct {
 	Addresses        Addresses `json:"addresses"`
 	ENIs             int       `json:"enis"` // attached, the primary ENI among them
 	ENILimit         int       `json:"eniLimit"`
-	PendingADDs      int       `json:"waiters"` // ADDs that have no address yet
-	StaleAllocations int       `json:"orphans"` // addresses whose sandboxes provably do not exist any more, seen once
+	PerENI           int       `json:"perENI,omitempty"` // slots of an ENI
+	PendingADDs      int       `json:"waiters"`          // ADDs that have no address yet
+	StaleAllocations int       `json:"orphans"`          // addresses whose sandboxes provably do not exist any more, seen once
 
 	InFlight     []string `json:"inFlight,omitempty"` // steps under way, as people read them
 	Backoff      []string `json:"backoff,omitempty"`  // calls that are not repeated for a while after a failure, and why

@@ -19,6 +19,7 @@ import (
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/pkg/config/lastgood"
 	"github.com/enipool/enipool/pkg/kube"
+	"github.com/enipool/enipool/pkg/kubeletplugin"
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/status"
@@ -83,7 +84,7 @@ func runAgent(ctx context.Context, line configfile.Flags, stdout, stderr io.Writ
 		}
 		return nil
 	}
-	joined, err := cluster.Join(conf, reloads.Log)
+	joined, plugin, err := cluster.Join(conf, reloads.Log)
 	if err != nil {
 		return err
 	}
@@ -103,8 +104,11 @@ func runAgent(ctx context.Context, line configfile.Flags, stdout, stderr io.Writ
 		publisher.TellCluster(nodefiles.Cluster{Offers: joined.Offers, Report: joined.ReportNetwork})
 	}
 	parts.Publish = publisher.PublishAfter(parts.Publish)
+	if joined != nil && joined.Devices() != nil {
+		parts.Publish = cluster.TellENIs(joined.Devices(), nodecache.Cache{Path: conf.Cache}, parts.Publish)
+	}
 	keeper := nodefiles.NewKeeper(nodecache.Cache{Path: conf.Cache}, locks, reloads.Log)
-	return process{agent.New(conf, parts), clock, metrics, reloads, joined, ears, fast, keeper}.runAll(ctx, start.Source)
+	return process{agent.New(conf, parts), clock, metrics, reloads, joined, plugin, ears, fast, keeper}.runAll(ctx, start.Source)
 }
 
 // process is an agent with what works beside it.
@@ -114,6 +118,7 @@ type process struct {
 	metrics *web.Metrics
 	reload  *configfile.Reload
 	cluster *kube.Node // nil: there is none
+	plugin  *kubeletplugin.Plugin
 	ears    wake.Ears
 	fast    *node.FastPath
 	keeper  *nodefiles.Keeper
@@ -138,6 +143,7 @@ func (p process) runAll(ctx context.Context, from configfile.Source) error {
 	if p.cluster != nil {
 		wakes = wake.Merge(ctx, wake.Merge(ctx, wakes, p.cluster.Changed()), p.cluster.Object().Changed())
 		all.Go(func() error { return p.cluster.Run(ctx) })
+		all.Go(func() error { p.plugin.Run(ctx); return nil })
 	}
 	all.Go(func() error { return p.ears.Listen(ctx, log) })
 	p.clock.Signals = agent.Signals{Wake: wakes, Occupied: p.ears.Others.Changed(), Disturbed: p.ears.Watch.Faults(), Reload: changes}

@@ -181,6 +181,7 @@ func TestTheChartMakesWhatKustomizeMakes(t *testing.T) {
 			{"monitoring", []string{"monitoring.enabled=true"}},
 			{"dashboard", []string{"dashboard.enabled=true"}},
 			{"fast-path", []string{"agent.fastPath=auto"}},
+			{"dra", []string{"agent.kubernetes.dra=true"}},
 		} {
 			t.Run(filepath.Base(overlay)+" "+tt.component, func(t *testing.T) {
 				v := values(t, filepath.Base(overlay)+".yaml", tt.set...)
@@ -194,6 +195,9 @@ func TestTheChartMakesWhatKustomizeMakes(t *testing.T) {
 				want := build(t, with(t, overlay, components...))
 				if tt.component == "fast-path" { // the component gives the rights, and who applies it writes the key
 					want = strings.Replace(want, "\n    kubernetes:\n", "\n    fastPath: auto\n    kubernetes:\n", 1)
+				}
+				if tt.component == "dra" {
+					want = strings.Replace(want, "\n    kubernetes:\n", "\n    kubernetes:\n      dra: true\n", 1)
 				}
 				sameText(t, v, want)
 			})

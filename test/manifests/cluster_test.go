@@ -115,7 +115,7 @@ func build(t *testing.T, dir string) string {
 func everything(t *testing.T, overlay string) string {
 	t.Helper()
 	dir, text := t.TempDir(), ""
-	for _, name := range []string{"scheduling", "monitoring", "dashboard", "fast-path"} {
+	for _, name := range []string{"scheduling", "monitoring", "dashboard", "fast-path", "dra"} {
 		if !slices.Contains(readKustomization(t, overlay).Components, "../../"+name) { // one may stand there once
 			text += "- " + relative(t, dir, filepath.Join(root, name)) + "\n"
 		}

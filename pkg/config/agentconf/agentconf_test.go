@@ -184,9 +184,11 @@ var eachKey = []struct {
 	{"kubeletConfig: /etc/kubelet.yaml", func(c *Config) { c.MaxPods.KubeletConfig = "/etc/kubelet.yaml" }},
 	{"kubeletConfig: ''", func(*Config) {}},
 	{"kubernetes: {enabled: true, kubeconfig: /etc/kubernetes/agent.conf, taint: false, faultGrace: 45s, faultQuiet: 2m}", func(c *Config) {
-		c.Kubernetes = Kubernetes{On, "/etc/kubernetes/agent.conf", health.Config{Grace: 45 * time.Second, Quiet: 2 * time.Minute}}
+		c.Kubernetes.Enabled, c.Kubernetes.Kubeconfig = On, "/etc/kubernetes/agent.conf"
+		c.Kubernetes.Health = health.Config{Grace: 45 * time.Second, Quiet: 2 * time.Minute}
 	}},
 	{"kubernetes: {enabled: auto, kubeconfig: '', taint: true}", func(*Config) {}},
+	{"kubernetes: {dra: true, kubeletFolder: /data/kubelet}", func(c *Config) { c.Kubernetes.DRA, c.Kubernetes.KubeletFolder = true, "/data/kubelet" }},
 	{"kubernetes: {enabled: 'false'}", func(c *Config) { c.Kubernetes.Enabled = Off }},
 	{"{resync: 1h, settle: 0s, orphanAge: 0s, leakAge: 30s}", func(c *Config) {
 		c.Resync, c.Settle, c.OrphanAge, c.LeakAge = time.Hour, 0, 0, 30*time.Second

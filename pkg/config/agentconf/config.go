@@ -100,6 +100,9 @@ type Kubernetes struct {
 	Enabled    Switch
 	Kubeconfig string        // path of a file that says where the API server is, "" for the pod's own account
 	Health     health.Config // when the cluster is told that the node can't give its pods addresses
+
+	DRA           bool   // the node's ENIs are devices, of which the scheduler reserves addresses
+	KubeletFolder string // the kubelet's, in which it finds plugins
 }
 
 // Switch is a choice that may be left to what is found on the node.
@@ -123,7 +126,7 @@ func Default() Config {
 		AnyFirewall: true, FastPath: Off,
 		Cloud:      Cloud{Provider: Sim, CallsPerSec: 5, CallsBurst: 10, Concurrent: 5, Timeout: 30 * time.Second},
 		Pool:       pool.Config{Mode: pool.Batch, Scale: scale.Default(), Multiple: 1, MinAllocate: 1, PreAllocate: 1},
-		Kubernetes: Kubernetes{Health: health.Default()},
+		Kubernetes: Kubernetes{Health: health.Default(), KubeletFolder: "/var/lib/kubelet"},
 		Resync:     time.Minute, Settle: 10 * time.Second, OrphanAge: time.Minute, LeakAge: 10 * time.Minute,
 		Listen: "127.0.0.1:9809", LogLevel: slog.LevelInfo, LogFormat: "text",
 	}

@@ -141,5 +141,7 @@ func kubeKeys(k *Kubernetes) []keys.Key {
 		keys.Flag("kubernetes.taint", &k.Health.Taint).Live(release1, "Whether a node that can't give its pods addresses gets a NoSchedule taint."),
 		keys.Duration("kubernetes.faultGrace", &k.Health.Grace, time.Second, time.Hour).Live(release1, "How long pods lack addresses before the node is faulty."),
 		keys.Duration("kubernetes.faultQuiet", &k.Health.Quiet, time.Second, time.Hour).Live(release1, "How long all must be well before the node is not faulty any more."),
+		keys.Flag("kubernetes.dra", &k.DRA).Restart(unreleased, "Whether the node shows its ENIs to the scheduler as devices of a ResourceSlice, of which ResourceClaims reserve addresses, in place of a resource of the Node. conf/kubernetes/dra has what it takes."),
+		keys.File("kubernetes.kubeletFolder", &k.KubeletFolder).Restart(unreleased, "The kubelet's folder, in which it finds the plugin that kubernetes.dra takes."),
 	}
 }

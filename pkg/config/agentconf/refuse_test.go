@@ -105,6 +105,8 @@ func TestErrorsNameTheKeyAndWhatIsAllowed(t *testing.T) {
 		{"kubernetes: yes", `kubernetes: "yes": must be a section: its keys on lines of their own, indented`},
 		{"kubernetes: {enabled: maybe}", `kubernetes.enabled: "maybe": must be auto, true or false`},
 		{"kubernetes: {kubeconfig: kube.conf}", `kubernetes.kubeconfig: "kube.conf": must be an absolute path of a file`},
+		{"kubernetes: {dra: auto}", `kubernetes.dra: "auto": must be true or false`},
+		{"kubernetes: {kubeletFolder: kubelet}", `kubernetes.kubeletFolder: "kubelet": must be an absolute path of a file`},
 		{"kubernetes: {taint: 1}", `kubernetes.taint: "1": must be true or false`},
 		{"kubernetes: {faultGrace: 0s}", `kubernetes.faultGrace: "0s": must be a duration like "30s", from "1s" to "1h"`},
 		{"kubernetes: {faultQuiet: 60}", `kubernetes.faultQuiet: "60": must be a duration like "30s", from "1s" to "1h"`},

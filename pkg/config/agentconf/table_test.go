@@ -29,7 +29,7 @@ var examples = map[string]any{
 	"cloud.instance": "i-1", "cloud.kind": "bbc", "cloud.vpc": "vpc-1", "cloud.zone": "zoneA", "cloud.maxENIs": 3, "cloud.maxIPsPerENI": 9, "cloud.cluster": "c.1",
 	"cloud.subnets": []any{"sbn-1"}, "cloud.subnetTags": map[string]any{"pods": "1"}, "cloud.securityGroups": []any{"g-1"}, "cloud.tags": map[string]any{"team": "net"},
 	"cloud.prefixes": true, "cloud.describe": "90s", "cloud.callsPerSecond": 7, "cloud.callsBurst": 8, "cloud.concurrent": 2, "cloud.timeout": "20s",
-	"kubernetes.enabled": false, "kubernetes.kubeconfig": "/etc/k.conf", "kubernetes.taint": false, "kubernetes.faultGrace": "1m", "kubernetes.faultQuiet": "2m",
+	"kubernetes.enabled": false, "kubernetes.kubeconfig": "/etc/k.conf", "kubernetes.taint": false, "kubernetes.faultGrace": "1m", "kubernetes.faultQuiet": "2m", "kubernetes.dra": true, "kubernetes.kubeletFolder": "/data/kubelet",
 	"pool.strategy": "kpa", "pool.batch": 8, "pool.minFree": "25%", "pool.maxFree": 2.5, "pool.countPrimaries": true, "pool.primaryForm": "document", "pool.minPool": 3,
 	"pool.stable": "30s", "pool.delay": "1h", "pool.burstWindow": "3s", "pool.burst": "300%", "pool.shrink": "150%", "pool.releaseInterval": "1m", "pool.exhaustedSpare": 2,
 	"pool.exhaustedDelay": "20s", "pool.utilization": 0.5, "pool.grow": "200%", "pool.activation": 2, "pool.kpaForm": "knative", "pool.mode": "besteffort",

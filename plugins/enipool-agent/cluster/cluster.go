@@ -3,13 +3,16 @@ package cluster
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"strings"
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
+	"github.com/enipool/enipool/pkg/devices"
 	"github.com/enipool/enipool/pkg/kube"
+	"github.com/enipool/enipool/pkg/kubeletplugin"
 	restclient "k8s.io/client-go/rest"
 )
 
@@ -21,18 +24,29 @@ const NodeName = "NODE_NAME"
 const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
 // Join returns the node as the API server knows it, nil where there is none to
-// ask. It does not call it: the agent starts without it too.
-func Join(conf agentconf.Config, log *slog.Logger) (*kube.Node, error) {
+// ask, and the plugin that its kubelet asks for claims. It does not call anybody: the agent starts without them too.
+func Join(conf agentconf.Config, log *slog.Logger) (*kube.Node, *kubeletplugin.Plugin, error) {
 	name := cmp.Or(os.Getenv(NodeName), conf.Node)
 	tellLeft(conf.Kubernetes, name, serviceAccount, log)
 	config, err := Find(conf.Kubernetes)
 	if config == nil || err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	kube.TakeLogs(log)
 	log.Info("asking the API server for the node's pods", "node", name, "server", config.Host)
 	// Whether there may be a taint each report says: that can change at any time.
-	return kube.New(kube.Options{Node: name, Config: config, Log: log, Taint: true})
+	options := kube.Options{Node: name, Config: config, Log: log, Taint: true}
+	var node *kube.Node
+	plugin := kubeletplugin.New(kubeletplugin.Options{Driver: kube.Driver, Folder: conf.Kubernetes.KubeletFolder, On: conf.Kubernetes.DRA, Log: log,
+		Lookup: func(ctx context.Context, claim devices.Claim) (devices.Claim, error) {
+			return node.Devices().Lookup(ctx, claim)
+		}})
+	if conf.Kubernetes.DRA {
+		options.Claims = plugin
+	}
+	options.DevicesLeft = plugin.Left()
+	node, err = kube.New(options)
+	return node, plugin, err
 }
 
 // tellLeft says what of an earlier agent stays on the Node object of a cluster that this one is to leave alone.

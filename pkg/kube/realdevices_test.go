@@ -1,0 +1,204 @@
+package kube
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/enipool/enipool/pkg/devices"
+	"github.com/enipool/enipool/pkg/health"
+)
+
+// kubeletClaims stand for the plugin that the kubelet asks.
+type kubeletClaims struct {
+	changed    chan struct{}
+	mu         sync.Mutex
+	registered bool
+	claims     []devices.Claim
+}
+
+func (k *kubeletClaims) Claims() []devices.Claim {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.claims
+}
+
+func (k *kubeletClaims) Registered() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.registered
+}
+
+func (k *kubeletClaims) Changed() <-chan struct{} { return k.changed }
+
+func (k *kubeletClaims) set(registered bool, claims ...devices.Claim) {
+	k.mu.Lock()
+	k.registered, k.claims = registered, claims
+	k.mu.Unlock()
+	signalChange(k.changed)
+}
+
+// deviceRights are those of conf/kubernetes/dra.
+var deviceRights = []rbacv1.PolicyRule{
+	{APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceslices"}, Verbs: []string{"list", "watch", "create", "update", "delete"}},
+	{APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceclaims"}, Verbs: []string{"get"}},
+}
+
+// devicesAgent returns the config of an agent that has those beside its own.
+func (c *control) devicesAgent(t *testing.T) *rest.Config {
+	t.Helper()
+	config := c.agent(t, "agent", rights)
+	c.do(t, c.admin.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "devices"}, Rules: deviceRights}))
+	c.do(t, c.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "devices"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "devices"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "agent"}}}))
+	return config
+}
+
+// runRealWith runs a Node until the test ends or stop is called.
+func runRealWith(t *testing.T, config *rest.Config, options Options) (n *Node, stop func()) {
+	t.Helper()
+	options.Node, options.Config = here, config
+	n, err := New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- n.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return n, stop
+}
+
+// slicesOf returns the slices that the API server has.
+func (c *control) slicesOf(t *testing.T) []resourcev1.ResourceSlice {
+	t.Helper()
+	var list resourcev1.ResourceSliceList
+	c.do(t, c.admin.List(t.Context(), &list))
+	return list.Items
+}
+
+// counts returns how many addresses the node's devices have, by name.
+func (c *control) counts(t *testing.T) map[string]int64 {
+	t.Helper()
+	counts := map[string]int64{}
+	for _, s := range c.slicesOf(t) {
+		for _, d := range s.Spec.Devices {
+			q := d.Capacity["addresses"].Value
+			counts[d.Name] += q.Value()
+		}
+	}
+	return counts
+}
+
+// A real API server takes the node's devices, with the rights that the agent has; what a kubelet wipes comes back, and a new agent
+// changes nothing that is right.
+func TestRealDevices(t *testing.T) {
+	c := startControl(t)
+	c.newNode(t, here)
+	agent := c.devicesAgent(t)
+	claims := &kubeletClaims{changed: make(chan struct{}, 1)}
+	want := func(what string, counts map[string]int64) {
+		t.Helper()
+		await(t, what, func() bool { return cmp.Equal(counts, c.counts(t)) })
+	}
+
+	options := Options{Claims: claims}
+	n, stop := runRealWith(t, agent, options)
+	n.Devices().ENIs([]string{"eni-a", "eni-b"}, 15)
+	n.Report(health.Report{Capacity: 31})
+	await(t, "its pods are known", func() bool { _, known := n.Pods(); return known })
+	if n.Offers() {
+		t.Error("devices are shown though no kubelet prepares claims")
+	}
+	claims.set(true)
+	want("a device per ENI, and one that may be attached", map[string]int64{"eni0": 15, "eni1": 15, "eni2": 1})
+	await(t, "the agent sees it", n.Offers)
+	first := c.slicesOf(t)[0]
+	if o := first.OwnerReferences; first.Name != here+"-enipool.io" || len(o) != 1 || o[0].UID != c.node(t, here).UID {
+		t.Errorf("slice %s belongs to %+v", first.Name, o)
+	}
+	if a := first.Spec.Devices[1].Attributes["eni"].StringValue; a == nil || *a != "eni-b" {
+		t.Errorf("the second device is %+v", first.Spec.Devices[1])
+	}
+	if is := c.node(t, here); showsResource(is) {
+		t.Errorf("the Node counts too: %v", is.Status.Capacity)
+	}
+
+	// What is reserved stays on its device when there is less.
+	claims.set(true, devices.Claim{UID: "1", Devices: []string{"eni1", "eni1", "eni2"}})
+	n.Report(health.Report{Capacity: 10})
+	want("fewer addresses", map[string]int64{"eni0": 7, "eni1": 2, "eni2": 1})
+	if is := c.slicesOf(t)[0]; is.UID != first.UID || is.Spec.Pool.Generation <= first.Spec.Pool.Generation {
+		t.Errorf("another slice, or generation %d after %d", is.Spec.Pool.Generation, first.Spec.Pool.Generation)
+	}
+
+	// A kubelet that starts removes what drivers have shown.
+	c.do(t, c.admin.DeleteAllOf(t.Context(), &resourcev1.ResourceSlice{}))
+	want("it is back", map[string]int64{"eni0": 7, "eni1": 2, "eni2": 1})
+
+	// The agent ends, as by kill -9: what it showed stays, and the next one has nothing to write.
+	before := c.slicesOf(t)[0]
+	stop()
+	n, stop = runRealWith(t, agent, options)
+	n.Devices().ENIs([]string{"eni-a", "eni-b"}, 15)
+	n.Report(health.Report{Capacity: 10})
+	await(t, "the next agent goes on from it", n.Offers)
+	n.Report(health.Report{Capacity: 11})
+	want("the next agent writes", map[string]int64{"eni0": 8, "eni1": 2, "eni2": 1})
+	if is := c.slicesOf(t)[0]; is.UID != before.UID || is.Spec.Pool.Generation != before.Spec.Pool.Generation+1 {
+		t.Errorf("generation %d of %s after %d of %s", is.Spec.Pool.Generation, is.UID, before.Spec.Pool.Generation, before.UID)
+	}
+	stop()
+
+	// The key is false: the slice goes, and the Node counts again.
+	n, _ = runRealWith(t, agent, Options{DevicesLeft: true})
+	n.Report(health.Report{Capacity: 11})
+	await(t, "no slice is left", func() bool { return len(c.slicesOf(t)) == 0 })
+	await(t, "the Node counts", func() bool { return offersNumber(c.node(t, here), 11) })
+}
+
+// The scheduler's answer is read from the claim itself, and a claim of another pod by the same name is none.
+func TestRealClaimIsLookedUp(t *testing.T) {
+	c := startControl(t)
+	c.newNode(t, here)
+	agent := c.devicesAgent(t)
+	n, _ := runRealWith(t, agent, Options{Claims: &kubeletClaims{changed: make(chan struct{}, 1)}})
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "address"}, Spec: resourcev1.ResourceClaimSpec{
+		Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{Name: "address", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "pod-address.enipool.io"}}}}}}
+	c.do(t, c.admin.Create(t.Context(), claim))
+	asked := devices.Claim{UID: string(claim.UID), Namespace: "default", Name: "address"}
+	if _, err := n.Devices().Lookup(t.Context(), asked); err == nil {
+		t.Error("a claim that is allocated to nothing is taken")
+	}
+	claim.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
+		{Request: "address", Driver: "gpu.example.com", Pool: here, Device: "gpu0"}, {Request: "address", Driver: Driver, Pool: here, Device: "eni1"}}}}
+	c.do(t, c.admin.Status().Update(t.Context(), claim))
+	got, err := n.Devices().Lookup(t.Context(), asked)
+	c.do(t, err)
+	if want := []string{"eni1"}; !slices.Equal(got.Devices, want) {
+		t.Errorf("devices %v, want %v", got.Devices, want)
+	}
+	asked.UID = "another"
+	if _, err := n.Devices().Lookup(t.Context(), asked); err == nil {
+		t.Error("another claim of that name is taken")
+	}
+	asked.Name = "gone"
+	if _, err := n.Devices().Lookup(t.Context(), asked); !apierrors.IsNotFound(err) {
+		t.Errorf("a claim that is gone: %v", err)
+	}
+}
