@@ -16,9 +16,9 @@ const (
 	BusyboxImage = "localhost/busybox:1"
 )
 
-// pauseProgram builds the program of PauseImage and returns its path, beside the
+// PauseProgram builds the program of PauseImage and returns its path, beside the
 // folder of Kubernetes.
-var pauseProgram = sync.OnceValues(func() (string, error) {
+var PauseProgram = sync.OnceValues(func() (string, error) {
 	bin, err := Assets()
 	if err != nil {
 		return "", err
@@ -39,7 +39,7 @@ var pauseProgram = sync.OnceValues(func() (string, error) {
 // writeStock writes to a node's folder what every node has: the program pause, and
 // the images pause.tar and busybox.tar.
 func writeStock(dir string) error {
-	program, err := pauseProgram()
+	program, err := PauseProgram()
 	if err != nil {
 		return err
 	}
