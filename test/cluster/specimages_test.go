@@ -1,0 +1,106 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/enipool/enipool/test/kube"
+)
+
+// What the specs run in pods is this machine's: their own images are agnhost with programs of Alpine or
+// Debian, which no Go module has.
+var (
+	shellPrograms = []string{"bash", "curl", "dig", "getent", "nc.openbsd", "ss"}
+	library       = regexp.MustCompile(`(?m)(/\S+) \(0x`)
+)
+
+// shellImage is busybox and the programs that specs call, with their libraries.
+func shellImage(commands string) (kube.Image, error) {
+	image := kube.Image{Files: map[string]string{}, Links: map[string]string{}, Default: []string{"sh"}}
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		return image, err
+	}
+	image.Files["/bin/busybox"] = busybox
+	for name := range strings.FieldsSeq(commands) {
+		if name != "busybox" {
+			image.Links["/bin/"+name] = "busybox"
+		}
+	}
+	for _, name := range shellPrograms {
+		program, err := exec.LookPath(name)
+		if err != nil {
+			return image, fmt.Errorf("make the images of the specs: %w; scripts/deps.sh conformance installs it", err)
+		}
+		libraries, err := exec.Command("ldd", program).Output()
+		if err != nil {
+			return image, fmt.Errorf("ask for the libraries of %s: %w", program, err)
+		}
+		for _, m := range library.FindAllStringSubmatch(string(libraries), -1) {
+			image.Files[m[1]] = m[1]
+		}
+		name, _, _ = strings.Cut(name, ".")
+		image.Files["/usr/bin/"+name] = program
+		delete(image.Links, "/bin/"+name)
+	}
+	image.Links["/bin/sh"] = "/usr/bin/bash" // that of busybox would run its own nc
+	return image, nil
+}
+
+// named returns the image under a name.
+func named(i kube.Image, ref string) kube.Image {
+	i.Ref = ref
+	return i
+}
+
+// specImages returns archives of the images that specs run, by the names under which the suite knows
+// them, and the names of those that can't be made of what is at hand.
+func (c *cluster) specImages(bin string) (archives, lacking []string) {
+	c.t.Helper()
+	commands, err := exec.Command("busybox", "--list").Output()
+	c.must(err)
+	shell, err := shellImage(string(commands))
+	c.must(err)
+	agnhost := shell
+	agnhost.Files = maps.Clone(shell.Files)
+	agnhost.Links = maps.Clone(shell.Links)
+	agnhost.Files["/agnhost"], agnhost.Links["/agnhost-2"] = filepath.Join(bin, "agnhost"), "agnhost"
+	for _, name := range []string{"localhost.crt", "localhost.key"} {
+		agnhost.Files["/"+name] = filepath.Join(bin, name)
+	}
+	for _, folder := range []string{"uploads", "tmp"} {
+		agnhost.Files["/"+folder+"/.keep"] = "/dev/null"
+	}
+	agnhost.Command, agnhost.Default = []string{"/agnhost"}, []string{"pause"}
+	web := agnhost // nginx is but a web server to the specs that are run
+	web.Default = []string{"test-webserver"}
+	pause, err := kube.PauseProgram()
+	c.must(err)
+	busybox := shell
+	busybox.Files, busybox.Links = map[string]string{"/bin/busybox": shell.Files["/bin/busybox"]}, maps.Clone(shell.Links)
+	busybox.Links["/bin/sh"] = "busybox"
+	kinds := map[string]kube.Image{"agnhost": agnhost, "nginx": web, "busybox": busybox, "glibc-dns-testing": shell,
+		"pause": {Files: map[string]string{"/pause": pause}, Command: []string{"/pause"}}}
+	names, err := exec.Command(filepath.Join(bin, "e2e.test"), "--list-images").Output()
+	c.must(err)
+	dir := c.t.TempDir()
+	for ref := range strings.FieldsSeq(string(names)) {
+		kind, _, _ := strings.Cut(path.Base(ref), ":")
+		image, is := kinds[kind]
+		if !is {
+			lacking = append(lacking, ref)
+			continue
+		}
+		archive := filepath.Join(dir, fmt.Sprint(len(archives), ".tar"))
+		c.must(named(image, ref).Write(archive))
+		archives = append(archives, archive)
+	}
+	dns := filepath.Join(dir, "coredns.tar")
+	c.must(kube.Image{Ref: "localhost/coredns:1", Files: map[string]string{"/coredns": filepath.Join(bin, "coredns")}, Command: []string{"/coredns"}}.Write(dns))
+	return append(archives, dns), lacking
+}
