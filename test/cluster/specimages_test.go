@@ -19,19 +19,9 @@ var (
 	library       = regexp.MustCompile(`(?m)(/\S+) \(0x`)
 )
 
-// shellImage is busybox and the programs that specs call, with their libraries.
-func shellImage(commands string) (kube.Image, error) {
-	image := kube.Image{Files: map[string]string{}, Links: map[string]string{}, Default: []string{"sh"}}
-	busybox, err := exec.LookPath("busybox")
-	if err != nil {
-		return image, err
-	}
-	image.Files["/bin/busybox"] = busybox
-	for name := range strings.FieldsSeq(commands) {
-		if name != "busybox" {
-			image.Links["/bin/"+name] = "busybox"
-		}
-	}
+// withPrograms returns busybox with the programs that specs call, and their libraries.
+func withPrograms(busybox kube.Image) (kube.Image, error) {
+	image := kube.Image{Files: maps.Clone(busybox.Files), Links: maps.Clone(busybox.Links), Default: busybox.Default}
 	for _, name := range shellPrograms {
 		program, err := exec.LookPath(name)
 		if err != nil {
@@ -52,23 +42,16 @@ func shellImage(commands string) (kube.Image, error) {
 	return image, nil
 }
 
-// named returns the image under a name.
-func named(i kube.Image, ref string) kube.Image {
-	i.Ref = ref
-	return i
-}
-
 // specImages returns archives of the images that specs run, by the names under which the suite knows
 // them, and the names of those that can't be made of what is at hand.
 func (c *cluster) specImages(bin string) (archives, lacking []string) {
 	c.t.Helper()
-	commands, err := exec.Command("busybox", "--list").Output()
+	busybox, err := kube.Busybox()
 	c.must(err)
-	shell, err := shellImage(string(commands))
+	busybox.Default = []string{"sh"}
+	shell, err := withPrograms(busybox)
 	c.must(err)
-	agnhost := shell
-	agnhost.Files = maps.Clone(shell.Files)
-	agnhost.Links = maps.Clone(shell.Links)
+	agnhost := kube.Image{Files: maps.Clone(shell.Files), Links: maps.Clone(shell.Links), Command: []string{"/agnhost"}, Default: []string{"pause"}}
 	agnhost.Files["/agnhost"], agnhost.Links["/agnhost-2"] = filepath.Join(bin, "agnhost"), "agnhost"
 	for _, name := range []string{"localhost.crt", "localhost.key"} {
 		agnhost.Files["/"+name] = filepath.Join(bin, name)
@@ -76,14 +59,10 @@ func (c *cluster) specImages(bin string) (archives, lacking []string) {
 	for _, folder := range []string{"uploads", "tmp"} {
 		agnhost.Files["/"+folder+"/.keep"] = "/dev/null"
 	}
-	agnhost.Command, agnhost.Default = []string{"/agnhost"}, []string{"pause"}
 	web := agnhost // nginx is but a web server to the specs that are run
 	web.Default = []string{"test-webserver"}
 	pause, err := kube.PauseProgram()
 	c.must(err)
-	busybox := shell
-	busybox.Files, busybox.Links = map[string]string{"/bin/busybox": shell.Files["/bin/busybox"]}, maps.Clone(shell.Links)
-	busybox.Links["/bin/sh"] = "busybox"
 	kinds := map[string]kube.Image{"agnhost": agnhost, "nginx": web, "busybox": busybox, "glibc-dns-testing": shell,
 		"pause": {Files: map[string]string{"/pause": pause}, Command: []string{"/pause"}}}
 	names, err := exec.Command(filepath.Join(bin, "e2e.test"), "--list-images").Output()
@@ -97,10 +76,12 @@ func (c *cluster) specImages(bin string) (archives, lacking []string) {
 			continue
 		}
 		archive := filepath.Join(dir, fmt.Sprint(len(archives), ".tar"))
-		c.must(named(image, ref).Write(archive))
+		image.Ref = ref
+		c.must(image.Write(archive))
 		archives = append(archives, archive)
 	}
 	dns := filepath.Join(dir, "coredns.tar")
-	c.must(kube.Image{Ref: "localhost/coredns:1", Files: map[string]string{"/coredns": filepath.Join(bin, "coredns")}, Command: []string{"/coredns"}}.Write(dns))
+	c.must(kube.Image{Ref: "localhost/coredns:1", Command: []string{"/coredns"},
+		Files: map[string]string{"/coredns": filepath.Join(bin, "coredns")}}.Write(dns))
 	return append(archives, dns), lacking
 }

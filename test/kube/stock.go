@@ -47,7 +47,7 @@ func writeStock(dir string) error {
 	if err != nil {
 		return err
 	}
-	shell, err := busybox()
+	shell, err := Busybox()
 	if err != nil {
 		return err
 	}
@@ -56,8 +56,8 @@ func writeStock(dir string) error {
 		pause.Write(filepath.Join(dir, "pause.tar")), shell.Write(filepath.Join(dir, "busybox.tar")))
 }
 
-// busybox is an image with a shell and the other commands of this machine's busybox.
-func busybox() (Image, error) {
+// Busybox is an image with a shell and the other commands of this machine's busybox.
+func Busybox() (Image, error) {
 	program, err := exec.LookPath("busybox")
 	if err != nil {
 		return Image{}, err
