@@ -27,7 +27,7 @@ ROOT := $(if $(filter 0,$(shell id -u)),root)
 ARCHS ?= amd64 arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build tools previous kube test-kube e2e-kube kube-up kube-down bench-kube e2e-cri bench-cri test-cloud image chart release demo test race soak explore lint fuzz keys bench bench-cluster bench-topologies clean
+.PHONY: help build tools previous kube test-kube e2e-kube kube-up kube-down conformance bench-kube e2e-cri bench-cri test-cloud image chart release demo test race soak explore lint fuzz keys bench bench-cluster bench-topologies clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,11 @@ kube-up: build tools kube ## two nodes of a real Kubernetes with enipool on a si
 
 kube-down: ## end and remove what kube-up keeps up
 	@scripts/kube-up.sh down $(BUILD)/up
+
+conformance: build tools kube ## Kubernetes' own specs on the tests' cluster, as root, ten minutes for each variant; writes test/CONFORMANCE.md. CONFORMANCE has more flags, like -variants=nftables
+	@scripts/deps.sh test root conformance
+	@scripts/kube.sh build-specs
+	go run ./test/conformance $(CONFORMANCE)
 
 bench-kube: build tools kube ## pods bound at once on a real Kubernetes, with the watch and without it, six times each in turn
 	@scripts/deps.sh test root

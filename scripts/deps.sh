@@ -4,8 +4,8 @@ set -euo pipefail
 
 declare -A package=([ip]=iproute2 [ping]=iputils-ping [nft]=nftables [iptables]=iptables [strace]=strace [tc]=iproute2 [gcc]=gcc [mount]=mount
 	[containerd]=containerd [ctr]=containerd [findmnt]=util-linux [sysctl]=procps [systemd-tmpfiles]=systemd [runc]=runc [busybox]=busybox-static
-	[chromium]=chromium)
-declare -A needs=([demo]="ip tc nft" [test]="ip tc ping nft iptables strace mount" [race]="gcc" [browser]="chromium"
+	[chromium]=chromium [curl]=curl [dig]=bind9-dnsutils [nc.openbsd]=netcat-openbsd [ss]=iproute2)
+declare -A needs=([demo]="ip tc nft" [test]="ip tc ping nft iptables strace mount" [race]="gcc" [browser]="chromium" [conformance]="curl dig nc.openbsd ss"
 	[root]="containerd ctr runc busybox findmnt sysctl systemd-tmpfiles")
 
 export PATH=$PATH:/usr/sbin:/sbin

@@ -84,10 +84,17 @@ func (c *cluster) addSubnet(s sim.Subnet) {
 // looks for it.
 func (c *cluster) addNode(name string) *node {
 	c.t.Helper()
-	netns, err := c.vpc.AddNode(sim.NodeSpec{Name: name, Limits: limits, Subnet: lab.Subnet.ID})
+	return c.addNodeWith(sim.NodeSpec{Name: name, Limits: limits, Subnet: lab.Subnet.ID}, kube.NodeOptions{})
+}
+
+// addNodeWith is addNode for an instance of another kind, and what else its node has.
+func (c *cluster) addNodeWith(m sim.NodeSpec, o kube.NodeOptions) *node {
+	c.t.Helper()
+	netns, err := c.vpc.AddNode(m)
 	c.must(err)
-	own := c.vpc.Account.Attached(name)[0].V4.Primary.Addr()
-	n := &node{Node: c.Cluster.AddNode(kube.NodeOptions{Name: name, Netns: netns.Path(), IP: own, Images: []string{archive(c.dir, first)}}), c: c}
+	o.Name, o.Netns, o.IP = m.Name, netns.Path(), c.vpc.Account.Attached(m.Name)[0].V4.Primary.Addr()
+	o.Images = append([]string{archive(c.dir, first)}, o.Images...)
+	n := &node{Node: c.Cluster.AddNode(o), c: c}
 	c.must(os.MkdirAll(n.Path("/run/enipool"), 0o700))
 	n.openCloud()
 	c.t.Cleanup(n.closeCloud) // as long as the node has its files

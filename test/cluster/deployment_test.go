@@ -18,6 +18,7 @@ func TestADeploymentGrowsIsUpdatedAndGoes(t *testing.T) {
 
 	c.Apply(fmt.Sprintf(web, 1))
 	c.run(1)
+	c.answersByTheAPIServer()
 	c.scale(36)
 	c.noSandboxFailed()
 	c.everyAddressIsRight()
@@ -40,6 +41,15 @@ func TestADeploymentGrowsIsUpdatedAndGoes(t *testing.T) {
 	c.Kubectl("delete", "deployment/web", "daemonset/host", "--wait")
 	for _, n := range c.nodes {
 		n.isClean(clean[n])
+	}
+}
+
+// answersByTheAPIServer checks that the API server reaches a pod, as its proxy does for people.
+func (c *cluster) answersByTheAPIServer() {
+	c.t.Helper()
+	pod := c.web()[0]
+	if got := c.Kubectl("get", "--raw", "/api/v1/namespaces/default/pods/"+pod.Name+":80/proxy/hostname"); strings.TrimSpace(got) != pod.Name {
+		c.t.Errorf("by the API server pod %s says that it is %q", pod.Name, got)
 	}
 }
 

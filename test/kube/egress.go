@@ -12,7 +12,7 @@ import (
 )
 
 // egress is the way from the API server to the kubelets, for `kubectl logs` and
-// `exec`: the API server is in the namespace of the test, which has no route to
+// `exec`, and to pods, for its proxy: the API server is in the namespace of the test, which has no route to
 // the nodes. It asks here, by CONNECT, and the connection is opened in the node's
 // own namespace.
 type egress struct {
@@ -63,7 +63,8 @@ func (e *egress) connect(client net.Conn) {
 	e.Splice(client, said, server)
 }
 
-// dial opens a connection inside the node that has the address, or else from here.
+// dial opens a connection inside the node that has the address. Whatever else is not of this
+// namespace is a pod's, which any node reaches.
 func (e *egress) dial(address string) (conn net.Conn, err error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -73,5 +74,18 @@ func (e *egress) dial(address string) (conn net.Conn, err error) {
 	if n := e.c.nodeAt(host); n != nil {
 		return conn, n.Do(dial)
 	}
+	if n := e.c.anyNode(); n != nil && !net.ParseIP(host).IsLoopback() {
+		return conn, n.Do(dial)
+	}
 	return conn, dial()
+}
+
+// anyNode returns a node, or nil where there is none.
+func (c *Cluster) anyNode() *Node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.nodes) == 0 {
+		return nil
+	}
+	return c.nodes[0]
 }

@@ -19,6 +19,7 @@ type Image struct {
 	Files   map[string]string // path in the image to the file here
 	Links   map[string]string // path in the image to what it says
 	Command []string
+	Default []string // arguments of the command where a container has none
 }
 
 // blob is a part of an OCI archive.
@@ -52,7 +53,7 @@ func (i Image) Write(path string) error {
 	type object map[string]any
 	layer := newBlob("layer.v1.tar", files)
 	config := jsonBlob("config.v1+json", object{"architecture": runtime.GOARCH, "os": "linux",
-		"config": object{"Entrypoint": i.Command, "Env": []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}},
+		"config": object{"Entrypoint": i.Command, "Cmd": i.Default, "Env": []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}},
 		"rootfs": object{"type": "layers", "diff_ids": []string{layer.Digest}}})
 	manifest := jsonBlob("manifest.v1+json", object{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
 		"config": config, "layers": []blob{layer}})

@@ -60,7 +60,11 @@ func (n *Node) startKubelet() {
 	text, err := os.ReadFile(config)
 	n.must(err)
 	n.must(os.WriteFile(filepath.Join(n.dir, "kubeconfig"), text, 0o600))
-	n.must(os.WriteFile(filepath.Join(n.dir, "kubelet.yaml"), fmt.Appendf(nil, kubeletConfig, cmp.Or(n.MaxPods, 110)), 0o600))
+	own := fmt.Appendf(nil, kubeletConfig, cmp.Or(n.MaxPods, 110))
+	if n.DNS.IsValid() {
+		own = fmt.Appendf(own, "clusterDNS: [%s]\nclusterDomain: cluster.local\n", n.DNS)
+	}
+	n.must(os.WriteFile(filepath.Join(n.dir, "kubelet.yaml"), own, 0o600))
 	flags := []string{"/run/kube/bin/kubelet", "--config=/run/kube/kubelet.yaml", "--kubeconfig=/run/kube/kubeconfig",
 		"--hostname-override=" + n.Name, "--cert-dir=/var/lib/kubelet/pki", "--v=2"}
 	if n.IP.IsValid() {

@@ -16,14 +16,20 @@ import (
 // Assets returns the folder that holds etcd, kube-apiserver, kubectl and the other
 // programs; the KUBEBUILDER_ASSETS of controller-runtime's envtest. Whether they
 // have been built is not looked at.
-func Assets() (string, error) {
+func Assets() (string, error) { return folderOf("assets") }
+
+// Specs returns the folder that holds kube-proxy, CoreDNS, Kubernetes' own specs (e2e.test,
+// agnhost) and ginkgo, which runs them. Whether they have been built is not looked at.
+func Specs() (string, error) { return folderOf("specs") }
+
+func folderOf(what string) (string, error) {
 	root, err := root()
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.Command(filepath.Join(root, "scripts", "kube.sh"), "assets").Output()
+	out, err := exec.Command(filepath.Join(root, "scripts", "kube.sh"), what).Output()
 	if err != nil {
-		return "", fmt.Errorf("ask scripts/kube.sh for its folder: %w", err)
+		return "", fmt.Errorf("ask scripts/kube.sh for its folder of %s: %w", what, err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }

@@ -36,6 +36,9 @@ type NodeOptions struct {
 	// MaxPods is the kubelet's; 110 if not set.
 	MaxPods int
 
+	// DNS is the address of the cluster's DNS, which its pods ask; none if not set.
+	DNS netip.Addr
+
 	// Images are paths of OCI archives that the node has besides PauseImage and
 	// BusyboxImage.
 	Images []string

@@ -16,9 +16,9 @@ const (
 	BusyboxImage = "localhost/busybox:1"
 )
 
-// pauseProgram builds the program of PauseImage and returns its path, beside the
+// PauseProgram builds the program of PauseImage and returns its path, beside the
 // folder of Kubernetes.
-var pauseProgram = sync.OnceValues(func() (string, error) {
+var PauseProgram = sync.OnceValues(func() (string, error) {
 	bin, err := Assets()
 	if err != nil {
 		return "", err
@@ -39,7 +39,7 @@ var pauseProgram = sync.OnceValues(func() (string, error) {
 // writeStock writes to a node's folder what every node has: the program pause, and
 // the images pause.tar and busybox.tar.
 func writeStock(dir string) error {
-	program, err := pauseProgram()
+	program, err := PauseProgram()
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func writeStock(dir string) error {
 	if err != nil {
 		return err
 	}
-	shell, err := busybox()
+	shell, err := Busybox()
 	if err != nil {
 		return err
 	}
@@ -56,8 +56,8 @@ func writeStock(dir string) error {
 		pause.Write(filepath.Join(dir, "pause.tar")), shell.Write(filepath.Join(dir, "busybox.tar")))
 }
 
-// busybox is an image with a shell and the other commands of this machine's busybox.
-func busybox() (Image, error) {
+// Busybox is an image with a shell and the other commands of this machine's busybox.
+func Busybox() (Image, error) {
 	program, err := exec.LookPath("busybox")
 	if err != nil {
 		return Image{}, err

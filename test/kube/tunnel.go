@@ -15,6 +15,11 @@ import (
 const (
 	tunnelAddress  = "127.0.0.1:6443"
 	serviceAddress = serviceIP + ":443"
+
+	// endpointIP is the endpoint of that service: a kube-proxy, where there is one, refuses what
+	// goes to a service without any.
+	endpointIP      = "198.51.100.254"
+	endpointAddress = endpointIP + ":443"
 )
 
 // tunnel passes connections from a node's network namespace to the API server. It
@@ -27,10 +32,12 @@ type tunnel struct {
 func (n *Node) openTunnel() (*tunnel, error) {
 	t := &tunnel{n: n}
 	err := n.Do(func() error {
-		if err := addToLoopback(netip.MustParseAddr(serviceIP)); err != nil {
-			return err
+		for _, ip := range []string{serviceIP, endpointIP} {
+			if err := addToLoopback(netip.MustParseAddr(ip)); err != nil {
+				return err
+			}
 		}
-		for _, address := range []string{tunnelAddress, serviceAddress} {
+		for _, address := range []string{tunnelAddress, serviceAddress, endpointAddress} {
 			l, err := net.Listen("tcp", address)
 			if err != nil {
 				return fmt.Errorf("listen on node %s: %w", n.Name, err)
@@ -55,14 +62,16 @@ func (t *tunnel) connect(client net.Conn) {
 	}
 }
 
-// end closes the tunnel and takes its address off the node.
+// end closes the tunnel and takes its addresses off the node.
 func (t *tunnel) end() {
 	if t == nil {
 		return
 	}
 	t.Close()
-	// The namespace may be gone already, and the address with it.
-	_ = t.n.Do(func() error { return onLoopback(netip.MustParseAddr(serviceIP), (*netlink.Handle).AddrDel) })
+	// The namespace may be gone already, and the addresses with it.
+	for _, ip := range []string{serviceIP, endpointIP} {
+		_ = t.n.Do(func() error { return onLoopback(netip.MustParseAddr(ip), (*netlink.Handle).AddrDel) })
+	}
 }
 
 // addToLoopback gives an address to the loopback of the calling thread's namespace.
