@@ -44,7 +44,7 @@ func (o *ordered) follow(ctx context.Context, cached *ipam.State, now time.Durat
 	} else if o.backoffs.active(of(adopts), now) { // what is gone does not wait for that
 		c.ENIs, c.Add, c.Found, settings, grows = nil, nil, nil, false, false
 	}
-	shrinks := len(c.Unreserve)+len(c.Release)+len(c.Lost)+len(c.Drop)+len(c.Gone) > 0
+	shrinks := len(c.Unreserve)+len(c.Nobodys)+len(c.Release)+len(c.Lost)+len(c.Drop)+len(c.Gone) > 0
 	if !grows && !shrinks && len(c.Reserve) == 0 {
 		return cached, nil
 	}
@@ -212,6 +212,7 @@ func (o *ordered) tellAdopted(c order.Changes) {
 	}
 	o.logReserved("reserve", c.Reserve)
 	o.logAddresses("withdraw", c.Unreserve, "they are reserved here no more")
+	o.logAddresses("withdraw", c.Nobodys, "they go back once they have cooled down: no pod gets them")
 	o.logAddresses("hold back", c.Release, "they go back, or may be taken away")
 	o.logAddresses("lose", c.Lost, "the cloud does not have them on this node any more")
 	o.logAddresses("regain", c.Found, "the cloud shows them again")

@@ -59,6 +59,12 @@ var threads = []struct {
 		},
 	},
 	{
+		name:  "hybridnet#417, in a hurry",
+		there: "a StatefulSet is given another address, and its pod keeps both reserved",
+		here:  "who deletes the claim and the pod, and waits for nothing, has the next pod on the same node with an address of the new range, and one claim",
+		run:   threadOfAClaimAndItsPod,
+	},
+	{
 		name:  "kube-ovn#5259",
 		there: "a StatefulSet is given another address, and a second one can't have the first: it conflicts for good. In the end changes are forbidden",
 		here:  "the second one has it as soon as the first one's claim has ended",
@@ -203,6 +209,28 @@ func threadOfAVolumeThatHangs(ctx context.Context, w *world, c *claimStore) {
 	c.awaitPod(3*time.Minute, "db-0", "node-000")
 	if again, _ := c.addressOf("db-0"); again != before {
 		w.Errorf("it has %s, and before %s", again, before)
+	}
+}
+
+// threadOfAClaimAndItsPod has the next pod there before the operator has done anything for the end of the claim.
+func threadOfAClaimAndItsPod(_ context.Context, w *world, c *claimStore) {
+	c.setTopology(topologyOf("fixed", "Fixed", "", "a", "10.0.200.0", "10.0.200.3"))
+	c.run("db-0", "node-000", "fixed")
+	c.awaitPod(3*time.Minute, "db-0", "node-000")
+	old, _ := c.addressOf("db-0")
+	c.setTopology(topologyOf("fixed", "Fixed", "", "a", "10.0.200.4", "10.0.200.7"))
+	c.wait(time.Minute)
+	c.endClaim(old.String())
+	c.run("db-0", "node-000", "fixed")
+	c.awaitPod(time.Minute, "db-0", "node-000")
+	if at, _ := c.addressOf("db-0"); at.Less(netip.MustParseAddr("10.0.200.4")) {
+		w.Errorf("the next pod has %s", at)
+	}
+	w.until(2*time.Minute, func() bool { return w.places()[old] == "" })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.claims) != 1 {
+		w.Errorf("%d claims: %v", len(c.claims), c.claims)
 	}
 }
 

@@ -20,6 +20,7 @@ type Changes struct {
 
 	Reserve   []Reserved   // what is to be kept, or for another pod than it is
 	Unreserve []netip.Addr // what is kept and is not to be: it goes back, and is never general
+	Nobodys   []netip.Addr // of those, what any pod of a name may take: while it cools down none is to
 	Release   []netip.Addr // free ones that leave service
 	Found     []netip.Addr // lost ones that are there again
 	Lost      []netip.Addr // pods' that the cloud took away
@@ -37,6 +38,7 @@ func (c Changes) Due(state *ipam.State, now time.Duration) Changes {
 		lines[state.Addresses[i].Addr] = &state.Addresses[i]
 	}
 	c.Reserve = slices.DeleteFunc(slices.Clone(c.Reserve), func(r Reserved) bool { return !state.CanReserve(lines[r.Addr], r.reservation(), now) })
+	c.Nobodys = slices.DeleteFunc(slices.Clone(c.Nobodys), func(addr netip.Addr) bool { return state.CanUnreserve(lines[addr], now) })
 	c.Unreserve = slices.DeleteFunc(slices.Clone(c.Unreserve), func(addr netip.Addr) bool { return !state.CanUnreserve(lines[addr], now) })
 	return c
 }
@@ -133,6 +135,9 @@ func (a *adoption) noteLine(line eni.Address) {
 	case line.State == eni.Releasing:
 	case line.Reservation != nil && (a.out[addr] || !reserved && !line.IsSetAside()):
 		c.Unreserve = append(c.Unreserve, addr)
+		if a.out[addr] && line.State == eni.Reserved && line.Reservation.UID == "" && !line.Reservation.IsNobodys() {
+			c.Nobodys = append(c.Nobodys, addr)
+		}
 	case a.out[addr] && line.State != eni.Used:
 		c.Release = append(c.Release, addr)
 	case reserved && (line.Reservation == nil || *line.Reservation != r.reservation()):

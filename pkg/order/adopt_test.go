@@ -221,6 +221,41 @@ func TestWhatAPodHasOrCoolsIsNotDue(t *testing.T) {
 	}
 }
 
+// What is accepted the next pod of the name does not get, though it has yet to cool down: the address may be elsewhere by then. A pod that has it keeps it, and
+// so does one that is named by its uid.
+func TestWhatGoesBackIsNobodysWhileItCools(t *testing.T) {
+	made, _ := machineENI("eni-a")
+	made.Addresses = hosts(10, 11, 12, 13)
+	v := View{Status: Status{Mode: Operator, Revision: 1, ENIs: []ENI{made}, Releasing: hosts(10, 11, 12)}}
+	state := stateOf("10 reserved:db-0\n11 reserved:db-1\n12 claimed:db-2\n13 reserved:db-3")
+	state.Settings.CoolDown = coolDown
+	state.Addresses[1].Reservation.UID = "uid-1"
+	for i := range state.Addresses {
+		state.Addresses[i].Since = time.Hour
+	}
+	adopt := func(now time.Duration) Changes {
+		c := Adopt(state, Head{}, "", v).Due(state, now)
+		if err := c.Apply(state, Node{}, now); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	owner := eni.Owner{Key: eni.Key{Container: "box"}, Namespace: "db", Pod: "db-0", UID: "next"}
+	adopt(time.Hour)
+	if got := stateText(state); got != "10 reserved:\n11 reserved:db-1\n12 claimed:db-2\n13 reserved:db-3" {
+		t.Errorf("while it cools down:\n%s", got)
+	}
+	if lease, err := state.AssignReserved(owner, "db", "", time.Hour); err == nil {
+		t.Errorf("the next pod of the name gets %+v", lease.Addresses)
+	}
+	if c := adopt(time.Hour + 1); len(c.Nobodys)+len(c.Unreserve)+len(c.Reserve) > 0 {
+		t.Errorf("a second time: %+v", c)
+	}
+	if c := adopt(time.Hour + coolDown); len(c.Nobodys) > 0 || stateText(state) != "10 releasing:\n11 releasing:db-1\n12 claimed:db-2\n13 releasing:db-3" {
+		t.Errorf("%+v:\n%s", c, stateText(state))
+	}
+}
+
 func TestADamagedStateGetsNothing(t *testing.T) {
 	made, _ := machineENI("eni-a")
 	made.Addresses = hosts(10)

@@ -31,6 +31,11 @@ func (c Changes) Apply(state *ipam.State, n Node, now time.Duration) error {
 	state.DropReleased(c.Drop)
 	state.UnmarkLost(c.Found)
 	state.Unreserve(c.Unreserve, now)
+	nobodys := map[netip.Addr]eni.Reservation{}
+	for _, a := range c.Nobodys {
+		nobodys[a] = eni.Reservation{}
+	}
+	state.Reserve(nobodys, now)
 	state.StartRelease(c.Release, now)
 	for _, add := range c.Add {
 		c.addTo(state, add, n, now)

@@ -46,6 +46,7 @@ type PodFacts struct {
 	UID, Node string // no node: it is not scheduled yet
 	Topology  string // that it belongs to
 	Ended     bool   // it has succeeded or failed, and runs no more
+	Shows     bool   // its kubelet shows the claim's address as its own
 }
 
 // Attachment is where the cloud has an address, by a describe of this leader.
@@ -152,13 +153,13 @@ func isContested(f Facts, now time.Time) bool {
 	return !f.Refused.IsZero() && now.Before(f.Refused.Add(ConflictRetry))
 }
 
-// statusAtEnd is that of a claim that ends. A pod on the node that has the address may have taken it, whatever was written of it: it
-// keeps it as long as it runs. One on another node gets another address, and one on a node that has ended with it.
+// statusAtEnd is that of a claim that ends. The pod that it was for keeps the address as long as it runs, and so does one that has taken it by itself:
+// its kubelet shows that. Any other one gets another address: the next of the name, one on another node, and one on a node that has ended with it.
 func statusAtEnd(c Claim, f Facts) Status {
 	s := c.Status
 	s.Phase, s.PodUID, s.To = Releasing, "", ""
 	mayHave := !f.At.Known || f.At.Node == f.Pod.Node && !f.At.Released
-	if f.Pod.needs(c) && f.Pod.Node != "" && mayHave {
+	if f.Pod.needs(c) && f.Pod.Node != "" && mayHave && (f.Pod.UID == c.PodUID || f.Pod.Shows) {
 		s.PodUID = f.Pod.UID
 	}
 	return s
@@ -207,9 +208,11 @@ func chooseAction(claim Claim, facts Facts, now time.Time) (Action, Wait) {
 // detach takes the address from the ENI that has it, once nobody there uses it.
 func detach(c Claim, f Facts, now time.Time) (Action, Wait) {
 	wait := Wait{Cause: Moving, Message: fmt.Sprintf("moving %s from %s", c.Addr, cmp.Or(f.At.Node, f.At.ENI))}
-	switch {
-	case f.At.isFree(now):
-	case f.At.Asked.IsZero():
+	switch untold := f.mayBeTaken(); {
+	case f.At.isFree(now) && !untold:
+	case untold && f.At.Accepted: // the agent's time begins when the pod has ended
+		return Nothing, Wait{Cause: InUse, Message: fmt.Sprintf("the agent of %s has yet to say that pod %s/%s there does not have %s", f.At.Node, c.Namespace, c.Pod, c.Addr)}
+	case untold || f.At.Asked.IsZero():
 		return Withdraw, wait
 	default:
 		wait.Until = f.At.Asked.Add(MoveGrace)
@@ -222,6 +225,12 @@ func detach(c Claim, f Facts, now time.Time) (Action, Wait) {
 		return Reassign, wait
 	}
 	return Unassign, wait
+}
+
+// mayBeTaken tells whether a pod of the claim's name runs where the address is, and may have been given it there for its name: until its node's agent says that no
+// sandbox has it nobody knows. It is one of a claim that ends, or of another topology, whose plugin was not told that.
+func (f Facts) mayBeTaken() bool {
+	return f.Pod.Presence == Present && !f.Pod.Ended && f.Pod.Node != "" && f.Pod.Node == f.At.Node && !f.At.Released
 }
 
 // isFree tells whether nobody where the address is uses it, or may go on using it.

@@ -20,6 +20,12 @@ func podOn(node, uid string) PodFacts {
 	return PodFacts{Presence: Present, UID: uid, Node: node, Topology: "t"}
 }
 
+// showing is a pod whose kubelet shows the address.
+func showing(p PodFacts) PodFacts {
+	p.Shows = true
+	return p
+}
+
 func on(node string) Attachment { return Attachment{Known: true, Node: node, ENI: "eni-" + node} }
 
 var (
@@ -100,7 +106,12 @@ func TestWhatBecomesOfAClaim(t *testing.T) {
 
 		{"people end it while its pod runs", fixed(onA), Facts{Deleted: true, Pod: podOn("a", "1"), At: on("a")}, Status{Phase: Releasing, PodUID: "1", Node: "a", ENI: "eni-a"}},
 		{"they end it while it moves: the pod gets another one", fixed(moving), Facts{Deleted: true, Pod: podOn("b", "2"), At: on("a")}, Status{Phase: Releasing, Node: "a", ENI: "eni-a"}},
-		{"a pod that has taken it on its own keeps it", fixed(Status{Phase: Releasing}), Facts{Deleted: true, Pod: podOn("a", "2"), At: on("a")}, Status{Phase: Releasing, PodUID: "2"}},
+		{"and the pod: the next one there gets another one", fixed(onA), Facts{Deleted: true, Pod: podOn("a", "2"), At: on("a")}, Status{Phase: Releasing, Node: "a", ENI: "eni-a"}},
+		{"whatever a new leader has described", fixed(onA), Facts{Deleted: true, Pod: podOn("a", "2")}, Status{Phase: Releasing, Node: "a", ENI: "eni-a"}},
+		{"a pod comes when it ends", fixed(Status{Phase: Releasing}), Facts{Deleted: true, Pod: podOn("a", "2"), At: on("a")}, Status{Phase: Releasing}},
+		{"a pod that has taken it on its own keeps it", fixed(Status{Phase: Releasing}), Facts{Deleted: true, Pod: showing(podOn("a", "2")), At: on("a")}, Status{Phase: Releasing, PodUID: "2"}},
+		{"so does one that did so though the claim was another one's", fixed(onA), Facts{Deleted: true, Pod: showing(podOn("a", "2")), At: on("a")}, Status{Phase: Releasing, PodUID: "2", Node: "a", ENI: "eni-a"}},
+		{"not where it is no more", fixed(onA), Facts{Deleted: true, Pod: showing(podOn("b", "2")), At: on("a")}, Status{Phase: Releasing, Node: "a", ENI: "eni-a"}},
 		{"one on a node that has ended with it has not", fixed(Status{Phase: Releasing, PodUID: "2"}),
 			Facts{Deleted: true, Pod: podOn("a", "2"), At: Attachment{Known: true, Node: "a", ENI: "eni-a", Released: true}}, Status{Phase: Releasing}},
 		{"until it ends", fixed(Status{Phase: Releasing, PodUID: "2"}), Facts{Deleted: true, Pod: noPod, At: on("a")}, Status{Phase: Releasing}},
@@ -124,6 +135,11 @@ func TestWhatIsDoneForAClaim(t *testing.T) {
 	released.Accepted, released.Released, gone.NodeGone = true, true, true
 	otherENI := released
 	otherENI.ENI = "eni-x"
+	failed, silent := podOn("a", "2"), asked(time.Hour)
+	failed.Ended, silent.NodeGone, silent.Accepted = true, true, true
+	accepted := asked(time.Hour)
+	accepted.Accepted = true
+	untold := "the agent of a has yet to say that pod db/db-0 there does not have 10.0.0.7"
 	b, ending := podOn("b", "2"), Status{Phase: Releasing, Node: "a", ENI: "eni-a"}
 	for _, tt := range []struct {
 		name    string
@@ -153,6 +169,13 @@ func TestWhatIsDoneForAClaim(t *testing.T) {
 		{"it ends", fixed(ending), Facts{Pod: noPod, At: on("a")}, Delete, None, ""},
 		{"the node is to end with it first", fixed(ending), Facts{Deleted: true, Pod: noPod, At: on("a")}, Withdraw, Moving, "moving 10.0.0.7 from a"},
 		{"it goes back", fixed(ending), Facts{Deleted: true, Pod: noPod, At: released, OneCall: true, Target: "eni-b"}, Unassign, Moving, "moving 10.0.0.7 from a"},
+		{"the next pod is there: its node is to end with it", fixed(ending), Facts{Deleted: true, Pod: podOn("a", "2"), At: on("a")}, Withdraw, Moving, "moving 10.0.0.7 from a"},
+		{"that one may have it until the agent says that it does not", fixed(ending), Facts{Deleted: true, Pod: podOn("a", "2"), At: accepted}, Nothing, InUse, untold},
+		{"it is told again, though it was told once", fixed(ending), Facts{Deleted: true, Pod: podOn("a", "2"), At: asked(time.Hour)}, Withdraw, Moving, "moving 10.0.0.7 from a"},
+		{"whatever became of the node", fixed(ending), Facts{Deleted: true, Pod: podOn("a", "2"), At: silent}, Nothing, InUse, untold},
+		{"it has said so", fixed(ending), Facts{Deleted: true, Pod: podOn("a", "2"), At: released}, Unassign, Moving, "moving 10.0.0.7 from a"},
+		{"that one has ended", fixed(ending), Facts{Deleted: true, Pod: failed, At: asked(time.Hour)}, Unassign, Moving, "moving 10.0.0.7 from a"},
+		{"that one is of another topology, and may have it too", fixed(ending), Facts{Deleted: true, Pod: PodFacts{Presence: Present, UID: "2", Node: "a", Topology: "u"}, At: accepted}, Nothing, InUse, untold},
 		{"it is gone", fixed(ending), Facts{Deleted: true, Pod: noPod, At: nowhere}, Forget, None, ""},
 		{"nobody knows", fixed(ending), Facts{Deleted: true, Pod: noPod}, Nothing, Moving, "the cloud has yet to say which ENI has 10.0.0.7"},
 		{"a pod has it", fixed(Status{Phase: Releasing, PodUID: "1"}), Facts{Deleted: true, Pod: podOn("a", "1"), At: gone}, Nothing, InUse, "pod db/db-0 has 10.0.0.7 until it ends"},

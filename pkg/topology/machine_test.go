@@ -27,6 +27,7 @@ type world struct {
 	gone     map[string]bool // nodes
 	cloud    map[netip.Addr]string
 	boxes    map[string]sandbox // by the pod's uid; what is left of ended ones too
+	hidden   map[string]bool    // whose address its kubelet has yet to show
 	deleted  map[netip.Addr]bool
 	released map[netip.Addr]bool
 
@@ -73,7 +74,7 @@ func newWorld(t *rapid.T) *world {
 	web := Topology{Name: "web", Strategy: Sticky, TTL: time.Minute, Pods: selects("app", "web"), Sources: []Source{{"s-z", ranges("24-27")}}}
 	return &world{T: t, now: noon, oneCall: rapid.Bool().Draw(t, "one call"),
 		k:    &Cluster{Topologies: []Topology{db, web}, Subnets: []Subnet{inZone("s-z", "z")}, Families: []eni.Family{eni.IPv4}, Taken: map[netip.Addr]bool{}, Freed: map[netip.Addr]time.Time{}},
-		pods: map[string]*PodFacts{}, setThere: true, gone: map[string]bool{}, cloud: map[netip.Addr]string{}, boxes: map[string]sandbox{},
+		pods: map[string]*PodFacts{}, setThere: true, gone: map[string]bool{}, cloud: map[netip.Addr]string{}, boxes: map[string]sandbox{}, hidden: map[string]bool{},
 		deleted: map[netip.Addr]bool{}, released: map[netip.Addr]bool{}, known: map[netip.Addr]bool{}, asked: map[netip.Addr]time.Time{},
 		lateCalls: lateCalls{until: map[netip.Addr]time.Time{}, accepted: map[netip.Addr]bool{}},
 	}
@@ -135,6 +136,7 @@ func (w *world) factsOf(c Claim) Facts {
 		f.Pod.Presence = Absent
 	default:
 		f.Pod, f.Target = *p, "eni-"+p.Node
+		f.Pod.Shows = w.boxes[p.UID].addr == c.Addr && !w.hidden[p.UID]
 	}
 	if w.known[c.Addr] {
 		f.At = Attachment{Known: true, Accepted: w.accepted[c.Addr] || w.released[c.Addr], Released: w.released[c.Addr], Asked: w.asked[c.Addr]}
@@ -281,7 +283,7 @@ func (w *world) runAgent(node string) {
 		}
 		// Without a pod's uid it is reserved for any of the name, until that is withdrawn.
 		if c.Serves() && c.PodUID == p.UID || !c.Serves() && !asked && p.Topology == c.Topology {
-			w.boxes[p.UID] = sandbox{node, c.Pod, at}
+			w.boxes[p.UID], w.hidden[p.UID] = sandbox{node, c.Pod, at}, true
 		}
 	}
 }
@@ -291,6 +293,7 @@ func (w *world) settle() {
 	clear(w.gone)
 	w.listed = true
 	for range 80 {
+		clear(w.hidden)
 		w.seen = Present
 		if !w.setThere {
 			w.seen = Absent
@@ -352,6 +355,7 @@ func (w *world) events() (list []func()) {
 		{2, onNode(func(node string) { w.gone[node] = false })},
 		{1, onClaim(func(c Claim) { w.deleted[c.Addr] = true })},
 		{6, onClaim(func(c Claim) { w.known[c.Addr] = true })},
+		{2, func() { clear(w.hidden) }},
 		{3, func() { w.listed = true }},
 		{1, func() { // a leader that is new knows nothing yet
 			w.listed, w.seen = false, Unknown

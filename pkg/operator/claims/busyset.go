@@ -93,6 +93,24 @@ func (k *Known) markOpen(open map[netip.Addr]bool, by int) {
 	}
 }
 
+// countShown counts the addresses that a pod shows, or no more by -1. It may have one that is kept for nobody any more, by a node whose agent did not know
+// that: another pod that is given it, and comes to the same node, would wait for as long as the first one runs.
+func (k *Known) countShown(p Pod, by int) {
+	for _, at := range p.shown() {
+		k.countBeside(at, by)
+	}
+}
+
+// shown returns the addresses that a pod shows and may have.
+func (p Pod) shown() (list []netip.Addr) {
+	for _, at := range []netip.Addr{p.V4, p.V6} {
+		if at.IsValid() && !p.Ended {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
 func (k *Known) countBeside(at netip.Addr, by int) {
 	if k.beside[at] += by; k.beside[at] == 0 {
 		delete(k.beside, at)

@@ -220,6 +220,11 @@ func (k *Known) cluster() *topology.Cluster {
 		all.Taken[at] = true
 	}
 	k.takeUnlisted(all.Taken)
+	for _, p := range k.pods {
+		for _, at := range p.shown() {
+			all.Taken[at] = true
+		}
+	}
 	for _, n := range k.nodes {
 		for _, e := range n.ENIs {
 			all.Blocks = append(all.Blocks, e.Blocks...)

@@ -106,12 +106,12 @@ func (d *decision) wakeAt(at time.Time) {
 	}
 }
 
-// podFacts returns what is known of the pod of a name. One that was never seen is not absent before two lists lack it.
-func (k *Known) podFacts(of Name) (f topology.PodFacts) {
+// podFacts returns what is known of the pod of a name for which an address is kept. One that was never seen is not absent before two lists lack it.
+func (k *Known) podFacts(of Name, at netip.Addr) (f topology.PodFacts) {
 	p, is := k.pods[of]
 	switch {
 	case is:
-		return topology.PodFacts{Presence: topology.Present, UID: p.UID, Node: p.Node, Topology: p.Topology, Ended: p.Ended}
+		return topology.PodFacts{Presence: topology.Present, UID: p.UID, Node: p.Node, Topology: p.Topology, Ended: p.Ended, Shows: p.V4 == at || p.V6 == at}
 	case k.lists >= 2:
 		f.Presence = topology.Absent
 	}
@@ -148,9 +148,13 @@ const mostMessage = 256
 // stepClaim decides about one claim.
 func (d *decision) stepClaim(c held) {
 	of := Name{c.Namespace, c.Pod}
-	f := topology.Facts{Deleted: c.object.DeletionTimestamp != nil, Pod: d.podFacts(of), StatefulSet: d.setFacts(c.Claim), Surplus: d.isSurplus(c.Claim), Refused: d.refusalOf(c.Addr).at, Refusal: d.refusalOf(c.Addr).why}
+	f := topology.Facts{Deleted: c.object.DeletionTimestamp != nil, Pod: d.podFacts(of, c.Addr), StatefulSet: d.setFacts(c.Claim), Surplus: d.isSurplus(c.Claim), Refused: d.refusalOf(c.Addr).at, Refusal: d.refusalOf(c.Addr).why}
 	f.At = d.attachment(c.Addr, f.Pod.Node)
 	d.forgetAttached(c.Addr, f.At)
+	if f.At.Node != "" && !f.At.Accepted { // its agent has kept it, and has its time again when it is to go
+		delete(d.asked, c.Addr)
+		f.At.Asked = time.Time{}
+	}
 	if n, is := d.nodes[f.Pod.Node]; is && c.Phase == topology.OnItsWay && f.At.Known && f.At.Node != n.Name {
 		f.Target = d.targetOn(n, c.Claim)
 		f.OneCall = d.mayMove(c.Claim) && d.nodes[f.At.Node].isOwn(f.At.ENI, c.Subnet) && n.isOwn(f.Target, c.Subnet)
@@ -160,6 +164,9 @@ func (d *decision) stepClaim(c held) {
 	if step.Claim == c.Claim && c.Phase == topology.OnItsWay && f.At.Known && f.At.ENI != "" && f.At.Node != f.Pod.Node && f.Target == "" && !f.Late {
 		// It stays where it is until it can be where it is to go: nobody else gets it there meanwhile, not even an ENI that is made for it.
 		step = topology.Step{Claim: c.Claim, Wait: topology.Wait{Cause: topology.NoSlot, Message: fmt.Sprintf("no ENI of %s can carry %s", c.To, c.Addr)}}
+	}
+	if step.Claim == c.Claim && (step.Wait.Cause == topology.None || step.Wait.Cause == topology.InUse) { // a pod has it, or may have it
+		delete(d.asked, c.Addr)
 	}
 	if n, is := d.nodes[f.Pod.Node]; is && step.Wait.Cause == topology.NoSlot {
 		step.Wait = d.awaitPlace(n, d.pods[of], []string{c.Subnet}, step.Wait)
@@ -255,8 +262,6 @@ func (d *decision) mayTake(claim topology.Claim, facts topology.Facts) bool {
 		return false
 	case n.Published[claim.Addr]:
 		return true
-	case facts.Pod.Node == n.Name && !facts.Pod.Ended: // one of another topology: a plugin of before may have given it the address for its name
-		return false
 	case d.isShown(n.Name, claim.Addr): // people have made the claim of an address that a pod has
 		return false
 	}

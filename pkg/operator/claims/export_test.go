@@ -56,6 +56,11 @@ func (k *Known) copied() *Known {
 // checkIndexes compares what is kept from decision to decision with what it is made of.
 func (k *Known) checkIndexes() string {
 	open, beside := map[netip.Addr]int{}, map[netip.Addr]int{}
+	for _, p := range k.pods {
+		for _, at := range p.shown() {
+			beside[at]++
+		}
+	}
 	for _, n := range k.nodes {
 		for at := range n.Open {
 			open[at]++

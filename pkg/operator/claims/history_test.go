@@ -47,7 +47,7 @@ func TestNoHistoryOfPodsBreaksWhatIsKept(t *testing.T) {
 			sum[what] += n
 		}
 	}
-	for _, what := range []string{"address given", "address given again", "moved", "taken without word", "gate opened", "leader killed", "leader paused", "late effect", "answer lost", "claim ended", "crossed", "cross refused"} {
+	for _, what := range []string{"address given", "address given again", "moved", "taken without word", "gate opened", "leader killed", "leader paused", "late effect", "answer lost", "claim ended", "crossed", "cross refused", "shown", "people change the address"} {
 		if sum[what] == 0 && !testing.Short() {
 			t.Errorf("it never happens: %s", what)
 		}
@@ -199,7 +199,7 @@ func (w *world) events() []event {
 		{22, onPod(w.removePod, func(p *pod) bool { return p != nil && p.Node != "" })}, {2, onPod(w.removePod, func(p *pod) bool { return p != nil })}, {2, onPod(w.endPod, func(p *pod) bool { return p != nil })},
 		{3, onNode(func(n *node) { n.silent = true })}, {6, onNode(func(n *node) { n.silent = false })},
 		{4, onNode(func(n *node) { w.setCut(n, true) })}, {8, onNode(func(n *node) { w.setCut(n, false) })},
-		{2, func() { w.uncrossed = w.cross && w.IntN(3) == 0 }}, {3, w.deleteClaim}, {1, w.toggleSet}, {20, w.landLate}, {2, w.killLeader}, {2, w.pauseLeader},
+		{2, func() { w.uncrossed = w.cross && w.IntN(3) == 0 }}, {3, w.deleteClaim}, {6, w.changeAddress}, {1, w.toggleSet}, {20, w.landLate}, {2, w.killLeader}, {2, w.pauseLeader},
 		{100, func() {
 			w.now += []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second, 11 * time.Second, time.Minute}[min(w.IntN(5), w.IntN(5), w.IntN(5))]
 		}},

@@ -52,11 +52,15 @@ func (n *node) hasNIC(id string) bool {
 // checkGiven demands that a pod gets what its name has had, as long as that is kept: neither people nor the end of the StatefulSet nor time have let go of it.
 func (w *world) checkGiven(n *node, p *pod, at netip.Addr) {
 	w.note("address given", "%s to %s %s on %s", at, p.Name.Name, p.UID, n.name)
+	if last := w.lastPods[at.String()]; last != "" && last != p.UID {
+		w.complain("%s %s gets %s, of which people have deleted the claim under %s", p.Name.Name, p.UID, at, last)
+	}
 	// An agent that has done nothing for long does not know that it went elsewhere meanwhile. The plugin gives it to the next pod of its name, which has no network
 	// before it is back: nobody else has it.
 	if !n.hasNIC(w.cloud[at].eni) && w.now >= n.adopted+topology.MoveGrace {
 		w.note("address given early", "%s", at)
 		n.early[at] = p.UID
+		return // what is kept for it is another one by now, maybe
 	}
 	if p.Topology == "elastic" {
 		return
@@ -84,7 +88,7 @@ func (w *world) checkTaken(l *leader, n *node, at netip.Addr) {
 	}
 	w.note("taken without word", "%s from %s", at, n.name)
 	box := slices.ContainsFunc(n.state.Addresses, func(line eni.Address) bool { return line.Addr == at && line.State == eni.Used })
-	if since, is := n.released[at]; box && !n.cut && !l.cut[n.name] && (!is || w.now < since+topology.MoveGrace) {
+	if since, is := n.released[at]; box && !n.cut && !l.cut[n.name] && !l.decided[n.name] && (!is || w.now < since+topology.MoveGrace) {
 		w.complain("%s is taken from a sandbox on %s, whose agent had no time to end with it", at, n.name)
 	}
 }
@@ -153,13 +157,23 @@ func (w *world) roomOf(kind, zone string) (room int) {
 			}
 			last := netip.MustParseAddr(from.Ranges[0].To)
 			for at := netip.MustParseAddr(from.Ranges[0].From); at.Compare(last) <= 0; at = at.Next() {
-				if w.objects[at.String()] == nil && w.cloud[at].eni == "" {
+				if w.objects[at.String()] == nil && w.cloud[at].eni == "" && !w.isShown(at) {
 					room++
 				}
 			}
 		}
 	}
 	return room
+}
+
+// isShown tells whether a pod that runs shows an address: no other one is given it.
+func (w *world) isShown(at netip.Addr) bool {
+	for _, p := range w.pods {
+		if p.V4 == at && !p.Ended {
+			return true
+		}
+	}
+	return false
 }
 
 // remains says what is left of claims and addresses, "" for nothing.

@@ -24,6 +24,8 @@ type leader struct {
 	known             *claims.Known
 	claims.Checked
 	cut       map[string]bool
+	gone      map[string]bool // as cut was when nodes were noted last
+	decided   map[string]bool // as gone was at the last decision
 	inbox     []func(*leader)
 	members   []*member
 	orders    map[string]claims.Orders
@@ -52,7 +54,7 @@ func (w *world) lead() {
 		epochs = append(epochs, n.current().Status.Epoch)
 	}
 	w.epoch = order.NextEpoch(w.epoch, epochs...)
-	l := &leader{w: w, epoch: w.epoch, acquired: w.now, renewed: w.now, known: claims.New([]eni.Family{eni.IPv4}, lease.Settle), cut: map[string]bool{}}
+	l := &leader{w: w, epoch: w.epoch, acquired: w.now, renewed: w.now, known: claims.New([]eni.Family{eni.IPv4}, lease.Settle), cut: map[string]bool{}, gone: map[string]bool{}}
 	var pods []claims.Pod
 	for _, p := range w.pods {
 		if !p.gated {
@@ -77,13 +79,21 @@ func (w *world) lead() {
 	l.known.SetSubnets(subnets())
 }
 
-// killLeader ends the one that leads, in the middle of what it does. Mostly its lease runs out before the next one leads.
+// killLeader ends the one that leads, in the middle of what it does: mostly its lease runs out before the next one leads. Or it is told to end, and gives
+// its lease away once its calls have ended.
 func (w *world) killLeader() {
-	w.leader().dead = true
-	w.note("leader killed", "")
+	l := w.leader()
 	if w.IntN(3) > 0 {
 		w.now += lease.Duration
+	} else {
+		for _, c := range slices.Clone(w.calls) {
+			if c.by == l {
+				w.takeEffect(c)
+			}
+		}
 	}
+	l.dead = true
+	w.note("leader killed", "")
 	w.lead()
 }
 
@@ -144,6 +154,7 @@ func (l *leader) turn() {
 		}
 		l.reconcile(i)
 	}
+	l.decided = maps.Clone(l.gone)
 	steps, bad := l.Decide(l.known, w.wall(), l.described >= l.acquired+lease.Settle)
 	if bad != "" {
 		w.complain("%s", bad)
@@ -188,6 +199,7 @@ func (l *leader) noteNode(i int) {
 	}
 	is.Crosses = l.w.cross && l.w.now >= l.noCrossTo
 	is.MayMake = is.Serves && len(v.Status.ENIs) < mostENIs
+	l.gone[n.name] = is.Gone
 	l.known.SetNode(is)
 }
 

@@ -49,6 +49,7 @@ func (w *world) dropObject(c *crd.AddressClaim) {
 		return
 	}
 	delete(w.objects, c.Name)
+	delete(w.lastPods, c.Name)
 	w.note("claim ended", "%s of %s", c.Name, c.Spec.Pod)
 	w.tellOf(claims.Event{Claim: old.DeepCopy(), Deleted: true})
 }
@@ -144,7 +145,19 @@ func (w *world) runKubelet(n *node) {
 	}
 	for _, of := range w.names {
 		if p := w.pods[of]; p != nil && live[p.UID] {
+			w.showPod(n, p)
 			w.startPod(n, p)
+		}
+	}
+}
+
+// showPod has the kubelet show what a pod has, a moment after it has it.
+func (w *world) showPod(n *node, p *pod) {
+	for _, line := range n.state.Addresses {
+		if line.State == eni.Used && line.Owner.Container == p.UID && p.V4 != line.Addr && (w.well || w.IntN(6) == 0) {
+			p.V4 = line.Addr
+			w.note("shown", "%s of %s %s", p.V4, p.Name.Name, p.UID)
+			w.tellOfPod(p.Pod, false)
 		}
 	}
 }

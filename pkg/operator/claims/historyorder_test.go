@@ -49,7 +49,7 @@ func (l *leader) reconcile(i int) {
 // keepFor returns the status with what is kept for pods.
 func (l *leader) keepFor(term *order.Term, v order.View, node string, ordered order.Status) order.Status {
 	orders, has := l.orders[node]
-	kept := claims.Keep(v, ordered, claims.Basis{Orders: orders, Decided: has, Claimed: l.known.Claimed})
+	kept := claims.Keep(v, ordered, claims.Basis{Orders: orders, Decided: has, Crosses: l.w.cross, Claimed: l.known.Claimed})
 	switch {
 	case l.w.off == nobodys && has:
 		kept = orders.Reserved

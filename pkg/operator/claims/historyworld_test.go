@@ -2,7 +2,6 @@ package claims_test
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -64,6 +63,7 @@ type world struct {
 	epoch    int64
 
 	promises map[name]promise
+	lastPods map[string]string // the pods' uids that claims go to the end with which people have deleted under them
 	history
 }
 
@@ -126,7 +126,7 @@ func source(subnet, net, from, to string) crd.Source {
 
 func newWorld(seed uint64, off string) *world {
 	w := &world{Rand: newRand(seed), off: off, cross: off == "" && seed%2 == 0, now: time.Hour, pods: map[name]*pod{}, setThere: true, objects: map[string]*crd.AddressClaim{}, cloud: map[netip.Addr]place{},
-		promises: map[name]promise{}, history: history{counts: map[string]int{}}}
+		promises: map[name]promise{}, lastPods: map[string]string{}, history: history{counts: map[string]int{}}}
 	for _, pod := range strings.Fields("fixed-0 fixed-1 fixed-2 sticky-0 sticky-1 sticky-2 elastic-0 elastic-1 tight-0 tight-1") {
 		w.names = append(w.names, name{Namespace: "ns", Name: pod})
 	}
@@ -239,10 +239,19 @@ func (w *world) bind(of name) {
 	}
 	fits := slices.DeleteFunc(slices.Clone(w.nodes), func(n *node) bool { return n.cut || !slices.Contains(p.zones, n.zone) })
 	if len(fits) > 0 {
-		p.Node = fits[w.IntN(len(fits))].name
-		w.note("bound", "%s %s to %s", of.Name, p.UID, p.Node)
-		w.tellOfPod(p.Pod, false)
+		w.bindTo(of, fits[w.IntN(len(fits))])
 	}
+}
+
+// bindTo puts a pod on a node, if it may be there.
+func (w *world) bindTo(of name, n *node) {
+	p := w.pods[of]
+	if p == nil || p.gated || p.Node != "" || n.cut || !slices.Contains(p.zones, n.zone) {
+		return
+	}
+	p.Node = n.name
+	w.note("bound", "%s %s to %s", of.Name, p.UID, p.Node)
+	w.tellOfPod(p.Pod, false)
 }
 
 // removePod deletes a pod: its sandbox ends first, or people do not wait for that.
@@ -284,32 +293,6 @@ func (w *world) endPromise(of name) {
 	if is, has := w.promises[of]; has && is.gone == 0 {
 		is.gone = w.now
 		w.promises[of] = is
-	}
-}
-
-// deleteClaim is what people do to let go of an address.
-func (w *world) deleteClaim() {
-	names := slices.Sorted(maps.Keys(w.objects))
-	if len(names) == 0 {
-		return
-	}
-	if old := w.objects[names[w.IntN(len(names))]]; old.DeletionTimestamp == nil {
-		w.note("people delete", "%s", old.Name)
-		w.beginDelete(old)
-		delete(w.promises, name{Namespace: old.Spec.Namespace, Name: old.Spec.Pod})
-	}
-}
-
-func (w *world) beginDelete(old *crd.AddressClaim) {
-	next := old.DeepCopy()
-	next.DeletionTimestamp = &metav1.Time{Time: w.wall()}
-	w.keep(next)
-}
-
-// toggleSet deletes the StatefulSet, whose pods go later or stay, or makes it again.
-func (w *world) toggleSet() {
-	if w.setThere = !w.setThere; !w.setThere {
-		maps.DeleteFunc(w.promises, func(of name, _ promise) bool { return strings.HasPrefix(of.Name, "fixed") })
 	}
 }
 

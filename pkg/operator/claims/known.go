@@ -36,7 +36,7 @@ type Known struct {
 
 	index  topology.Claims    // all that can be read
 	open   map[netip.Addr]int // calls of how many nodes are about an address
-	beside map[netip.Addr]int // what nodes have beside the addresses of their ENIs, or wait for, and how often
+	beside map[netip.Addr]int // what nodes have beside the addresses of their ENIs, or wait for, and what pods show, and how often
 	quiet  quiet
 }
 
@@ -80,11 +80,17 @@ func (k *Known) Take(e Event) error {
 	switch {
 	case e.Pod != nil:
 		k.markPod(e.Pod.Name)
-		if was, is := k.pods[e.Pod.Name]; !e.Deleted {
+		was, is := k.pods[e.Pod.Name]
+		switch {
+		case !e.Deleted:
 			k.pods[e.Pod.Name] = *e.Pod
-		} else if is && was.UID == e.Pod.UID {
+			k.countShown(*e.Pod, 1)
+		case !is || was.UID != e.Pod.UID:
+			return nil
+		default:
 			delete(k.pods, e.Pod.Name)
 		}
+		k.countShown(was, -1)
 	case e.Pods != nil:
 		k.takePods(*e.Pods)
 		k.lists++
@@ -106,11 +112,13 @@ func (k *Known) takePods(list []Pod) {
 	before := k.pods
 	k.pods = make(map[Name]Pod, len(list))
 	for _, p := range list {
+		k.countShown(p, 1)
 		if k.pods[p.Name] = p; before[p.Name] != p {
 			k.markPod(p.Name)
 		}
 	}
-	for of := range before {
+	for of, was := range before {
+		k.countShown(was, -1)
 		if _, is := k.pods[of]; !is {
 			k.markPod(of)
 		}

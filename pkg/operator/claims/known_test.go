@@ -57,10 +57,10 @@ func TestWhatOneListLacksIsNotAbsent(t *testing.T) {
 	none := []Pod{}
 	k := knownWith(t, Event{Complete: true}, Event{Pods: &none}, Event{Claim: claimOf("a", "1", "Free")})
 	of := Name{"db", "db-0"}
-	if k.podFacts(of).Presence != topology.Unknown {
+	if k.podFacts(of, netip.Addr{}).Presence != topology.Unknown {
 		t.Error("a pod is absent by one list")
 	}
-	if k = knownWith(t, Event{Pods: &none}, Event{Pods: &none}, Event{Claim: claimOf("a", "1", "Free")}); k.podFacts(of).Presence != topology.Absent {
+	if k = knownWith(t, Event{Pods: &none}, Event{Pods: &none}, Event{Claim: claimOf("a", "1", "Free")}); k.podFacts(of, netip.Addr{}).Presence != topology.Absent {
 		t.Error("a pod is not absent by two lists")
 	}
 	claim := k.claims[netip.MustParseAddr("10.0.0.9")].Claim

@@ -167,7 +167,7 @@ func (d *decision) quietOf(at netip.Addr) (is quietClaim, rests bool) {
 		return quietClaim{}, false
 	}
 	of := Name{c.Namespace, c.Pod}
-	f := topology.Facts{Pod: d.podFacts(of), StatefulSet: d.setFacts(c.Claim), Surplus: d.isSurplus(c.Claim)}
+	f := topology.Facts{Pod: d.podFacts(of, at), StatefulSet: d.setFacts(c.Claim), Surplus: d.isSurplus(c.Claim)}
 	f.At = d.attachment(at, f.Pod.Node)
 	if isFree := c.Phase == topology.Free && f.Pod.Presence == topology.Absent; !isFree && c.Phase != topology.Bound || !f.At.Known || d.nodes[f.At.Node].Releasing[at] {
 		return quietClaim{}, false
@@ -190,7 +190,7 @@ func (k *Known) isRemembered(at netip.Addr, nowhere bool) bool {
 	_, asked := k.asked[at]
 	_, wanted := k.wanted[at]
 	_, left := k.left.at[at]
-	return refused || left || nowhere && (asked || wanted)
+	return refused || left || asked || nowhere && wanted
 }
 
 // isServed tells whether nothing is to be chosen for a pod.

@@ -23,11 +23,7 @@ func (d *decision) reserve() {
 			on = slices.DeleteFunc(slices.Clone(on), func(node string) bool { return d.nodes[node].Releasing[at] })
 		}
 		for _, node := range on {
-			r := order.Reserved{Addr: at, Topology: c.Topology, Namespace: c.Namespace, Pod: c.Pod}
-			if r.UID = c.PodUID; !c.Serves() && c.Phase != topology.OnItsWay || len(on) > 1 {
-				r.UID = ""
-			}
-			d.keep(node, r)
+			d.keep(node, keptFor(c.Claim, len(on) > 1))
 		}
 	}
 	for _, name := range d.busyNodes() {
@@ -51,6 +47,19 @@ func (d *decision) reserve() {
 			slices.SortFunc(addrs, netip.Addr.Compare)
 		}
 	}
+}
+
+// keptFor returns for whom the address of a claim is kept where it is: for the pod that has it or is to have it, or for the next one of the name. While more nodes
+// than one have it, it is for whichever pod of the name there is. One that ends is for nobody new.
+func keptFor(c topology.Claim, unclear bool) order.Reserved {
+	r := order.Reserved{Addr: c.Addr, Topology: c.Topology, Namespace: c.Namespace, Pod: c.Pod}
+	switch {
+	case c.Phase == topology.Releasing && c.PodUID == "":
+		return order.Reserved{Addr: c.Addr}
+	case !unclear && (c.Serves() || c.Phase == topology.OnItsWay):
+		r.UID = c.PodUID
+	}
+	return r
 }
 
 func (d *decision) keep(node string, r order.Reserved) {

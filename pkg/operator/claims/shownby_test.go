@@ -40,3 +40,38 @@ func TestAnAddressThatAPodShowsIsNotTakenWithoutAWord(t *testing.T) {
 		}
 	}
 }
+
+// A pod may show an address that is kept for nobody any more: its node's agent was away when that ended. No other pod is given it, as long as that one shows it.
+func TestAnAddressThatAPodShowsIsNotChosenForAnother(t *testing.T) {
+	first, second := netip.MustParseAddr("10.0.0.4"), netip.MustParseAddr("10.0.0.5")
+	shows := Pod{Name: Name{"db", "old"}, UID: "u-old", Node: "away", Topology: "t", V4: first}
+	ended, other := shows, shows
+	ended.Ended, other.V4 = true, netip.MustParseAddr("10.0.0.9")
+	for _, tt := range []struct {
+		name string
+		then Event
+		want netip.Addr
+	}{
+		{"it shows it", Event{Pod: &shows}, second},
+		{"it has ended", Event{Pod: &ended}, first},
+		{"it shows another one", Event{Pod: &other}, first},
+		{"it is gone", Event{Pod: &shows, Deleted: true}, first},
+		{"a list lacks it", Event{Pods: &[]Pod{{Name: Name{"db", "db-0"}, UID: "u-0", Node: "n", Topology: "t"}}}, first},
+		{"a list has it", Event{Pods: &[]Pod{shows, {Name: Name{"db", "db-0"}, UID: "u-0", Node: "n", Topology: "t"}}}, second},
+	} {
+		for what, decide := range map[string]func(*Known) Steps{
+			"all":     func(k *Known) Steps { return k.Decide(noon, true) },
+			"changed": func(k *Known) Steps { s, _ := k.DecideChanged(noon, true); return s },
+		} {
+			k := elasticOf(t, 0, Node{ENIs: []ENI{{ID: "eni-1", Subnet: "s", Room: map[eni.Family]int{eni.IPv4: 9}}}}, v4, "db-0")
+			for _, e := range []Event{{Pod: &shows}, tt.then} {
+				if err := k.Take(e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := decide(k).Nodes["n"].Assign["eni-1"]; len(got) != 1 || got[0] != tt.want {
+				t.Errorf("%s, by %s: %v, want %s", tt.name, what, got, tt.want)
+			}
+		}
+	}
+}
