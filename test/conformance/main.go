@@ -40,7 +40,7 @@ var variants = []variant{
 	{"nftables", "kube-proxy in the mode nftables, without the component `scheduling`", []string{"-specs.proxy=nftables"}},
 	{"iptables", "kube-proxy in the mode iptables, without the component `scheduling`", []string{"-specs.proxy=iptables"}},
 	{"scheduling", "kube-proxy in the mode nftables, with the component `scheduling`, which adds a request of `enipool.io/pod-addresses` to each pod", []string{"-specs.proxy=nftables", "-specs.scheduling"}},
-	{"ptp", "ptp, host-local and portmap in place of enipool, kube-proxy in the mode nftables: what fails here too is none of enipool's",
+	{"ptp", "ptp, host-local and portmap in place of enipool on nodes with one link, kube-proxy in the mode nftables: what fails here too is none of enipool's",
 		[]string{"-specs.proxy=nftables", "-specs.ptp"}},
 }
 
@@ -164,7 +164,7 @@ Written by ` + "`make conformance`" + ` (` + "`go run ./test/conformance`" + `).
 Debian, CoreDNS %s. e2e.test, agnhost, kube-proxy and CoreDNS are built from their Go modules.
 
 Two nodes on a simulated VPC, each with 15 ENIs of 6 addresses, so that pods which talk to each other are seldom on one ENI; DNS is
-a Deployment whose pods have addresses of enipool. The specs are those that match ` + "`%s`" + `
+a Deployment whose pods have addresses like all others. The specs are those that match ` + "`%s`" + `
 and have the labels ` + "`%s`" + `.
 
 There is no registry: agnhost, busybox and what queries DNS are images of the built programs and of this machine's busybox, bash, curl,
