@@ -44,21 +44,21 @@ type Plugin struct {
 func New(options Options) *Plugin {
 	p := &Plugin{options: options}
 	var err error
-	if p.records, p.left, err = openRecords(filepath.Join(p.folder(), "claims.json")); err != nil {
+	if p.records, p.left, err = openRecords(filepath.Join(p.pluginFolder(), "claims.json")); err != nil {
 		options.Log.Warn("the claims that were prepared before are not known; the kubelet has them prepared again when it starts", "error", err)
 	}
 	return p
 }
 
-// folder is where the plugin's own socket is.
-func (p *Plugin) folder() string {
+// pluginFolder is where the plugin's own socket is.
+func (p *Plugin) pluginFolder() string {
 	return filepath.Join(p.options.Folder, "plugins", p.options.Driver)
 }
 
-// endpoint is that socket, and registration the one at which the kubelet finds it.
-func (p *Plugin) endpoint() string { return filepath.Join(p.folder(), "dra.sock") }
+// socketPath is that socket, and registrationPath the one at which the kubelet finds it.
+func (p *Plugin) socketPath() string { return filepath.Join(p.pluginFolder(), "dra.sock") }
 
-func (p *Plugin) registration() string {
+func (p *Plugin) registrationPath() string {
 	return filepath.Join(p.options.Folder, "plugins_registry", p.options.Driver+"-reg.sock")
 }
 
@@ -66,7 +66,7 @@ func (p *Plugin) registration() string {
 func (p *Plugin) Left() bool { return p.left && !p.options.On }
 
 // Claims returns the claims that are prepared. The slice may be kept but not changed.
-func (p *Plugin) Claims() []devices.Claim { return p.records.list() }
+func (p *Plugin) Claims() []devices.Claim { return p.records.listClaims() }
 
 // Registered tells whether the kubelet knows the plugin.
 func (p *Plugin) Registered() bool { return p.registered.Load() }
@@ -93,12 +93,12 @@ func (p *Plugin) Run(ctx context.Context) {
 	said := ""
 	for ctx.Err() == nil {
 		if !p.options.On && len(p.Claims()) == 0 {
-			if err := p.records.remove(); err != nil {
+			if err := p.records.removeFile(); err != nil {
 				p.options.Log.Warn("the file of prepared claims can't be removed", "error", err)
 			}
 			return
 		}
-		err := p.serve(ctx)
+		err := p.serveSockets(ctx)
 		if err == nil {
 			continue
 		}
@@ -115,16 +115,16 @@ func (p *Plugin) Run(ctx context.Context) {
 
 // prepareFolder sees that there is a place for the sockets, and removes those of an agent that was killed.
 func (p *Plugin) prepareFolder() error {
-	if _, err := os.Stat(filepath.Dir(p.registration())); err != nil {
+	if _, err := os.Stat(filepath.Dir(p.registrationPath())); err != nil {
 		return fmt.Errorf("find the kubelet's folder for plugins: %w; kubernetes.kubeletFolder names its folder, and conf/kubernetes/dra mounts it", err)
 	}
-	if err := os.MkdirAll(p.folder(), 0o750); err != nil {
+	if err := os.MkdirAll(p.pluginFolder(), 0o750); err != nil {
 		return fmt.Errorf("make the plugin's folder: %w", err)
 	}
-	for _, path := range []string{p.registration(), p.endpoint()} {
+	for _, path := range []string{p.registrationPath(), p.socketPath()} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("remove the socket of an agent before: %w", err)
 		}
 	}
-	return p.records.keep()
+	return p.records.keepFile()
 }

@@ -51,15 +51,15 @@ func openRecords(path string) (r *records, exists bool, err error) {
 
 func compareClaims(a, b devices.Claim) int { return strings.Compare(a.UID, b.UID) }
 
-// list returns the claims, which are not to be changed.
-func (r *records) list() []devices.Claim {
+// listClaims returns the claims, which are not to be changed.
+func (r *records) listClaims() []devices.Claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.claims
 }
 
-// find returns the claim of that UID.
-func (r *records) find(uid string) (devices.Claim, bool) {
+// findClaim returns the claim of that UID.
+func (r *records) findClaim(uid string) (devices.Claim, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i, found := slices.BinarySearchFunc(r.claims, devices.Claim{UID: uid}, compareClaims)
@@ -69,8 +69,8 @@ func (r *records) find(uid string) (devices.Claim, bool) {
 	return r.claims[i], true
 }
 
-// change adds a claim, or removes it, and returns once that is written.
-func (r *records) change(claim devices.Claim, keep bool) error {
+// changeClaim adds a claim, or removes it, and returns once that is written.
+func (r *records) changeClaim(claim devices.Claim, keep bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i, found := slices.BinarySearchFunc(r.claims, claim, compareClaims)
@@ -94,15 +94,15 @@ func (r *records) change(claim devices.Claim, keep bool) error {
 	return nil
 }
 
-// keep writes the file if there is none yet: the next agent sees by it that the node has had devices.
-func (r *records) keep() error {
+// keepFile writes the file if there is none yet: the next agent sees by it that the node has had devices.
+func (r *records) keepFile() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return writeRecords(r.path, r.claims)
 }
 
-// remove ends all of it.
-func (r *records) remove() error {
+// removeFile ends all of it.
+func (r *records) removeFile() error {
 	if err := os.Remove(r.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

@@ -22,8 +22,8 @@ const (
 	patience = 2 * time.Second
 )
 
-// serve serves both sockets until ctx ends, one of them fails, or an off plugin has nothing to do any more.
-func (p *Plugin) serve(ctx context.Context) error {
+// serveSockets serves both sockets until ctx ends, one of them fails, or an off plugin has nothing to do any more.
+func (p *Plugin) serveSockets(ctx context.Context) error {
 	if err := p.prepareFolder(); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (p *Plugin) serve(ctx context.Context) error {
 	for _, s := range []struct {
 		*grpc.Server
 		path string
-	}{{plugin, p.endpoint()}, {register, p.registration()}} {
+	}{{plugin, p.socketPath()}, {register, p.registrationPath()}} {
 		listener, err := new(net.ListenConfig).Listen(ctx, "unix", s.path)
 		if err != nil {
 			cancel()
@@ -70,7 +70,7 @@ type registrationServer struct {
 
 // GetInfo says what the plugin is.
 func (s registrationServer) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
-	return &registration.PluginInfo{Type: registration.DRAPlugin, Name: s.plugin.options.Driver, Endpoint: s.plugin.endpoint(),
+	return &registration.PluginInfo{Type: registration.DRAPlugin, Name: s.plugin.options.Driver, Endpoint: s.plugin.socketPath(),
 		SupportedVersions: []string{dra.DRAPluginService}}, nil
 }
 
@@ -95,7 +95,7 @@ func (s claimsServer) NodePrepareResources(ctx context.Context, asked *dra.NodeP
 	answer := &dra.NodePrepareResourcesResponse{Claims: map[string]*dra.NodePrepareResourceResponse{}}
 	for _, c := range asked.Claims {
 		is := &dra.NodePrepareResourceResponse{}
-		if err := s.prepare(ctx, devices.Claim{UID: c.Uid, Namespace: c.Namespace, Name: c.Name}); err != nil {
+		if err := s.prepareClaim(ctx, devices.Claim{UID: c.Uid, Namespace: c.Namespace, Name: c.Name}); err != nil {
 			is.Error = err.Error()
 		}
 		answer.Claims[c.Uid] = is
@@ -103,8 +103,8 @@ func (s claimsServer) NodePrepareResources(ctx context.Context, asked *dra.NodeP
 	return answer, nil
 }
 
-func (s claimsServer) prepare(ctx context.Context, claim devices.Claim) error {
-	if _, is := s.plugin.records.find(claim.UID); is {
+func (s claimsServer) prepareClaim(ctx context.Context, claim devices.Claim) error {
+	if _, is := s.plugin.records.findClaim(claim.UID); is {
 		return nil
 	}
 	if !s.plugin.options.On {
@@ -116,7 +116,7 @@ func (s claimsServer) prepare(ctx context.Context, claim devices.Claim) error {
 	if err != nil {
 		return fmt.Errorf("prepare the claim: %w", err)
 	}
-	return s.plugin.records.change(claim, true)
+	return s.plugin.records.changeClaim(claim, true)
 }
 
 // NodeUnprepareResources forgets the claims. One that is not known is done with.
@@ -124,7 +124,7 @@ func (s claimsServer) NodeUnprepareResources(_ context.Context, asked *dra.NodeU
 	answer := &dra.NodeUnprepareResourcesResponse{Claims: map[string]*dra.NodeUnprepareResourceResponse{}}
 	for _, c := range asked.Claims {
 		is := &dra.NodeUnprepareResourceResponse{}
-		if err := s.plugin.records.change(devices.Claim{UID: c.Uid}, false); err != nil {
+		if err := s.plugin.records.changeClaim(devices.Claim{UID: c.Uid}, false); err != nil {
 			is.Error = err.Error()
 		}
 		answer.Claims[c.Uid] = is

@@ -64,6 +64,11 @@ type Status struct {
 	Problem   string `json:"problem,omitempty"`   // the most important thing that is wrong now
 	Exhausted string `json:"exhausted,omitempty"` // subnets that have no more: their IDs
 
+	LastFailure
+}
+
+// LastFailure is the last error of the agent's own work.
+type LastFailure struct {
 	LastError     string    `json:"lastError,omitempty"`
 	LastErrorTime time.Time `json:"lastErrorTime,omitzero"`
 }
