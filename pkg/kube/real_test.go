@@ -41,7 +41,7 @@ type control struct {
 
 func startControl(t *testing.T) *control {
 	t.Helper()
-	env := &envtest.Environment{BinaryAssetsDirectory: assets(t)}
+	env := &envtest.Environment{BinaryAssetsDirectory: assets(t), ControlPlaneStartTimeout: testbed.Patience, ControlPlaneStopTimeout: testbed.Patience}
 	config, err := env.Start()
 	if err != nil {
 		t.Fatalf("start the API server: %v", err)

@@ -61,9 +61,9 @@ const (
 	serviceIP  = "10.96.0.1"
 )
 
-// patience is how long a program may take for what takes a second or two on an
+// Patience is how long a program may take for what takes a second or two on an
 // idle machine.
-const patience = 90 * time.Second
+const Patience = 3 * time.Minute
 
 // clusters counts those that this process started; each has its own address.
 var clusters atomic.Uint32
@@ -134,7 +134,7 @@ func (c *Cluster) end() {
 // how things are.
 func (c *Cluster) Eventually(what string, done func() error, others ...func() string) {
 	c.t.Helper()
-	err := Wait(patience, done)
+	err := Wait(Patience, done)
 	if err == nil {
 		return
 	}

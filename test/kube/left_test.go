@@ -99,7 +99,7 @@ func TestNothingIsLeftOfAKilledTest(t *testing.T) {
 	}
 	_, _ = io.Copy(io.Discard, said)
 	_ = cmd.Wait() // killed, as we know
-	err = Wait(patience, func() error {
+	err = Wait(Patience, func() error {
 		removeStale()
 		if all := left(t, dir); len(all) > 0 {
 			return fmt.Errorf("left: %v", all)

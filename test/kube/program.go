@@ -92,7 +92,7 @@ func (p *Program) spawn() error {
 // serves waits until the program is ready, or says why it will not be.
 func (p *Program) serves(l *lab.Process) error {
 	var ended error
-	err := Wait(patience, func() error {
+	err := Wait(Patience, func() error {
 		select {
 		case <-l.Ended:
 			ended = fmt.Errorf("it ended: %v", l.Err)

@@ -25,7 +25,8 @@ func server(t *testing.T) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := &envtest.Environment{BinaryAssetsDirectory: folder, CRDDirectoryPaths: []string{definitions, topologies}, ErrorIfCRDPathMissing: true}
+	env := &envtest.Environment{BinaryAssetsDirectory: folder, CRDDirectoryPaths: []string{definitions, topologies}, ErrorIfCRDPathMissing: true,
+		ControlPlaneStartTimeout: testbed.Patience, ControlPlaneStopTimeout: testbed.Patience}
 	config, err := env.Start()
 	if err != nil {
 		t.Fatalf("start the API server: %v", err)

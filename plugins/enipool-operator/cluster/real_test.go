@@ -26,7 +26,8 @@ func server(t *testing.T, folder ...string) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := &envtest.Environment{BinaryAssetsDirectory: assets, CRDDirectoryPaths: folder, ErrorIfCRDPathMissing: true}
+	env := &envtest.Environment{BinaryAssetsDirectory: assets, CRDDirectoryPaths: folder, ErrorIfCRDPathMissing: true,
+		ControlPlaneStartTimeout: testbed.Patience, ControlPlaneStopTimeout: testbed.Patience}
 	config, err := env.Start()
 	if err != nil {
 		t.Fatalf("start the API server: %v", err)
