@@ -199,7 +199,7 @@ func (l *leader) noteNode(i int) {
 	}
 	is.Crosses = l.w.cross && l.w.now >= l.noCrossTo
 	is.MayMake = is.Serves && len(v.Status.ENIs) < mostENIs
-	l.gone[n.name] = is.Gone
+	l.gone[n.name] = l.cut[n.name]
 	l.known.SetNode(is)
 }
 
