@@ -32,9 +32,10 @@ func (w *world) check() {
 			if p == nil || p.Node != n.name {
 				continue
 			}
-			if n.hasNIC(w.cloud[line.Addr].eni) {
+			switch there := n.hasNIC(w.cloud[line.Addr].eni); {
+			case there && !w.isTaken(line.Addr):
 				delete(n.early, line.Addr)
-			} else if n.early[line.Addr] != p.UID {
+			case !there && n.early[line.Addr] != p.UID:
 				w.complain("%s %s has %s on %s, which is on %q", p.Name.Name, p.UID, line.Addr, n.name, w.cloud[line.Addr].eni)
 			}
 			if other := has[line.Addr]; other != "" {
@@ -43,6 +44,13 @@ func (w *world) check() {
 			has[line.Addr] = p.UID
 		}
 	}
+}
+
+// isTaken tells whether a call is under way that takes an address from the ENI that has it.
+func (w *world) isTaken(at netip.Addr) bool {
+	return slices.ContainsFunc(w.calls, func(c *call) bool {
+		return !c.done && c.eni == w.cloud[at].eni && slices.Contains(c.take, netip.PrefixFrom(at, at.BitLen()))
+	})
 }
 
 func (n *node) hasNIC(id string) bool {
@@ -55,11 +63,11 @@ func (w *world) checkGiven(n *node, p *pod, at netip.Addr) {
 	if last := w.lastPods[at.String()]; last != "" && last != p.UID {
 		w.complain("%s %s gets %s, of which people have deleted the claim under %s", p.Name.Name, p.UID, at, last)
 	}
-	// An agent that has done nothing for long does not know that it went elsewhere meanwhile. The plugin gives it to the next pod of its name, which has no network
-	// before it is back: nobody else has it.
-	if !n.hasNIC(w.cloud[at].eni) && w.now >= n.adopted+topology.MoveGrace {
+	// An agent that has done nothing for long does not know that it went elsewhere meanwhile, or is about to. The plugin gives it to the next pod of its name, which has
+	// no network before it is back: nobody else has it.
+	if (!n.hasNIC(w.cloud[at].eni) || w.isTaken(at)) && w.now >= n.adopted+topology.MoveGrace {
 		w.note("address given early", "%s", at)
-		n.early[at] = p.UID
+		n.early[at], n.cameEarly[at] = p.UID, p.UID
 		return // what is kept for it is another one by now, maybe
 	}
 	if p.Topology == "elastic" {
@@ -104,7 +112,7 @@ func (w *world) lacks() string {
 		case p.gated:
 		case p.Node == "":
 			return fmt.Sprintf("%s is on no node", of.Name)
-		case w.hasWhatEnded(p):
+		case w.hasWhatEnded(p), w.awaitsWhatCameEarly(p):
 		case w.claimOf(of) || w.roomOf(p.of, w.nodeOf(p).zone) > 0:
 			return fmt.Sprintf("%s %s has no address on %s", of.Name, p.UID, p.Node)
 		}
@@ -122,6 +130,16 @@ func (w *world) hasWhatEnded(p *pod) bool {
 		}
 	}
 	return false
+}
+
+// awaitsWhatCameEarly tells whether the address that is kept for a pod came early to one of another name, and was chosen before that one's kubelet showed it: the pod
+// gets it when that one ends.
+func (w *world) awaitsWhatCameEarly(p *pod) bool {
+	n := w.nodeOf(p)
+	return slices.ContainsFunc(n.state.Addresses, func(line eni.Address) bool {
+		c, uid := w.objects[line.Addr.String()], n.cameEarly[line.Addr]
+		return c != nil && c.Spec.Pod == p.Name.Name && line.State == eni.Used && line.Owner.Container == uid && uid != p.UID
+	})
 }
 
 func (w *world) nodeOf(p *pod) *node {

@@ -220,8 +220,12 @@ func (l *leader) doSteps(steps claims.Steps) {
 	for _, c := range steps.Creates {
 		l.createClaim(c)
 	}
+	// Answers come at once here: what one has told may be that an object is gone.
 	for _, at := range steps.Deletes {
 		is := l.known.Object(at)
+		if is == nil {
+			continue
+		}
 		l.request(is.Name, func() {
 			if old := w.objects[is.Name]; old != nil && old.UID == is.UID && old.DeletionTimestamp == nil {
 				w.beginDelete(old)
@@ -230,6 +234,9 @@ func (l *leader) doSteps(steps claims.Steps) {
 	}
 	for _, at := range steps.Forgets {
 		is := l.known.Object(at)
+		if is == nil {
+			continue
+		}
 		l.request(is.Name, func() { w.dropObject(is) })
 	}
 	for _, of := range steps.Reads {

@@ -96,6 +96,7 @@ type node struct {
 	seen        int                   // version
 	adopted     time.Duration         // when the agent took in the newest version last
 	early       map[netip.Addr]string // addresses that pods have before they are there
+	cameEarly   map[netip.Addr]string // what was early, with the pod that has it or had it
 }
 
 // nic is an ENI of the cloud.
@@ -143,7 +144,7 @@ func newWorld(seed uint64, off string) *world {
 	}
 	coolDown := time.Duration(w.IntN(2)) * 20 * time.Second
 	for i, zone := range []string{"zone-a", "zone-a", "zone-b", "zone-b"} {
-		n := &node{name: fmt.Sprint("node-", i), zone: zone, released: map[netip.Addr]time.Duration{}, early: map[netip.Addr]string{}}
+		n := &node{name: fmt.Sprint("node-", i), zone: zone, released: map[netip.Addr]time.Duration{}, early: map[netip.Addr]string{}, cameEarly: map[netip.Addr]string{}}
 		n.nics = []nic{{id: n.name + "/0", subnet: "p"}}
 		switch {
 		case w.cross:
