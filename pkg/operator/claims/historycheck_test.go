@@ -60,15 +60,15 @@ func (n *node) hasNIC(id string) bool {
 // checkGiven demands that a pod gets what its name has had, as long as that is kept: neither people nor the end of the StatefulSet nor time have let go of it.
 func (w *world) checkGiven(n *node, p *pod, at netip.Addr) {
 	w.note("address given", "%s to %s %s on %s", at, p.Name.Name, p.UID, n.name)
-	if last := w.lastPods[at.String()]; last != "" && last != p.UID {
-		w.complain("%s %s gets %s, of which people have deleted the claim under %s", p.Name.Name, p.UID, at, last)
-	}
 	// An agent that has done nothing for long does not know that it went elsewhere meanwhile, or is about to. The plugin gives it to the next pod of its name, which has
 	// no network before it is back: nobody else has it.
 	if (!n.hasNIC(w.cloud[at].eni) || w.isTaken(at)) && w.now >= n.adopted+topology.MoveGrace {
 		w.note("address given early", "%s", at)
 		n.early[at], n.cameEarly[at] = p.UID, p.UID
 		return // what is kept for it is another one by now, maybe
+	}
+	if last := w.lastPods[at.String()]; last != "" && last != p.UID {
+		w.complain("%s %s gets %s, of which people have deleted the claim under %s", p.Name.Name, p.UID, at, last)
 	}
 	if p.Topology == "elastic" {
 		return
