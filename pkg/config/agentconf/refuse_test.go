@@ -21,7 +21,7 @@ func TestErrorsNameTheKeyAndWhatIsAllowed(t *testing.T) {
 		listenWant = `an IP address (or localhost) and a port like "127.0.0.1:9809", or "" for none`
 	)
 	for _, tt := range []struct{ text, want string }{
-		{"noed: x", "noed: unknown key"},
+		{"noed: x", "noed: unknown key; did you mean node?"},
 		{"batch: 16", "batch: unknown key; did you mean pool.batch?"},
 		{"pool: {Batch: 16}", "pool.Batch: unknown key; did you mean pool.batch?"},
 		{"pool: {bacth: [1]}", "pool.bacth: unknown key; did you mean pool.batch?"},
