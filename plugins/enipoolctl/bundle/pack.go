@@ -10,6 +10,8 @@ import (
 	"os"
 	"path"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // most is how many bytes of a part are kept: the last ones of a file, the first ones of what a command prints.
@@ -46,9 +48,10 @@ func writeFile(name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// readEnd returns the end of a file.
+// readEnd returns the end of a file, from the beginning of a line on: half a line could be half a secret, which nothing tells any more.
+// What is no regular file is not waited for.
 func readEnd(name string) ([]byte, error) {
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -57,12 +60,20 @@ func readEnd(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if is.Size() > most {
+	if !is.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: it is no regular file", name)
+	}
+	cut := is.Size() > most
+	if cut {
 		if _, err := f.Seek(-most, io.SeekEnd); err != nil {
 			return nil, err
 		}
 	}
-	return io.ReadAll(io.LimitReader(f, most))
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	if cut {
+		text = text[bytes.IndexByte(text, '\n')+1:]
+	}
+	return text, err
 }
 
 // limited keeps the beginning of what is written.
