@@ -48,10 +48,9 @@ func writeFile(name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// readEnd returns the end of a file, from the beginning of a line on: half a line could be half a secret, which nothing tells any more.
-// What is no regular file is not waited for.
+// readEnd returns the end of a regular file, from the beginning of a line on.
 func readEnd(name string) ([]byte, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe's other end is not waited for
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +69,7 @@ func readEnd(name string) ([]byte, error) {
 		}
 	}
 	text, err := io.ReadAll(io.LimitReader(f, most))
-	if cut {
+	if cut { // half a line may be half a secret without its key
 		text = text[bytes.IndexByte(text, '\n')+1:]
 	}
 	return text, err

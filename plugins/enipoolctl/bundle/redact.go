@@ -99,6 +99,7 @@ func blockLength(text []byte, indent int, inner bool) int {
 				line = line[:end[0]]
 			}
 		}
+		// An empty line is part of a block, whatever its indentation.
 		inside := len(line) - len(bytes.TrimLeft(line, " \t"))
 		if inside <= indent && len(line) > 0 {
 			return length
