@@ -1,6 +1,7 @@
 package test
 
 import (
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -31,9 +32,10 @@ type workflow struct {
 }
 
 type step struct {
-	Uses string         `yaml:"uses"`
-	With map[string]any `yaml:"with"`
-	Run  string         `yaml:"run"`
+	Uses string            `yaml:"uses"`
+	With map[string]any    `yaml:"with"`
+	Env  map[string]string `yaml:"env"`
+	Run  string            `yaml:"run"`
 }
 
 // workflows reads all, by the names of their files.
@@ -118,5 +120,27 @@ func TestATagIsPublishedAsMakeReleaseGathersIt(t *testing.T) {
 	}
 	if !strings.Contains(said, "for image in enipool enipool-operator; do") {
 		t.Errorf("not both images are pushed:\n%s", said)
+	}
+}
+
+// What is built runs code of others, which is not to find a token that may write: not in its environment, and not in .git/config.
+func TestWhatIsBuiltFindsNoTokenThatMayWrite(t *testing.T) {
+	for name, w := range workflows(t) {
+		if !slices.Contains(slices.Collect(maps.Values(w.Permissions)), "write") {
+			continue
+		}
+		for _, j := range w.Jobs {
+			if len(j.Env) > 0 {
+				t.Errorf("%s: all steps of a job have %v", name, j.Env)
+			}
+			for _, s := range j.Steps {
+				if strings.HasPrefix(s.Uses, "actions/checkout") && s.With["persist-credentials"] != false {
+					t.Errorf("%s: the checkout leaves its token in .git/config", name)
+				}
+				if len(s.Env) > 0 && regexp.MustCompile(`\b(make|go)\s+\w`).MatchString(s.Run) {
+					t.Errorf("%s: builds with a token: %s", name, s.Run)
+				}
+			}
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 
@@ -195,18 +196,32 @@ func (d *Devices) writeDue(ctx context.Context) error {
 // else is there of the driver.
 func (d *Devices) newest() (have *resourcev1.ResourceSlice, others []*resourcev1.ResourceSlice) {
 	d.mu.Lock()
-	have = d.own
+	own := d.own
 	d.mu.Unlock()
 	for _, object := range d.watch.GetStore().List() {
 		switch s, _ := object.(*resourcev1.ResourceSlice); {
 		case s.Spec.Driver != Driver || s.Spec.NodeName == nil || *s.Spec.NodeName != d.node: // a proxy that does not select
 		case s.Name != sliceName(d.node):
 			others = append(others, s)
-		case have == nil || !older(s.ResourceVersion, have.ResourceVersion):
+		default:
 			have = s
 		}
 	}
+	switch {
+	case own == nil:
+	case have != nil && older(have.ResourceVersion, own.ResourceVersion):
+		have = own
+	case have == nil && !reached(d.watch.LastSyncResourceVersion(), own.ResourceVersion):
+		have = own
+	}
 	return have, others
+}
+
+// reached tells whether a watch has come as far as a version. What it does not have then is gone: it tells no deletion of what it never told
+// of, as when a kubelet that starts wipes what was written while the watch was broken.
+func reached(watched, version string) bool {
+	order, err := resourceversion.CompareResourceVersion(watched, version)
+	return err == nil && order >= 0
 }
 
 func (d *Devices) remove(ctx context.Context, list ...*resourcev1.ResourceSlice) error {

@@ -25,6 +25,10 @@ func TestWhatAPodHasReserved(t *testing.T) {
 		{"by a claim that is there, while it starts", func(p *corev1.Pod) {
 			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: &name}}
 		}, devices.Pod{Namespace: "ns", Claims: "made", Changing: true}},
+		{"by a claim of who knows whom, while its image is pulled", func(p *corev1.Pod) {
+			p.Status.Phase, p.Status.PodIP = corev1.PodPending, "10.0.0.7"
+			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: &name}}
+		}, devices.Pod{Namespace: "ns", Claims: "made"}},
 		{"by a claim that is there, while it ends", func(p *corev1.Pod) {
 			p.Status.Phase, p.DeletionTimestamp = corev1.PodRunning, &metav1.Time{}
 			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: &name}}
@@ -49,5 +53,20 @@ func TestWhatAPodHasReserved(t *testing.T) {
 				t.Errorf("stripped: %+v, want %+v", got, tt.want)
 			}
 		})
+	}
+}
+
+// A pod that has claims of another driver alone and whose image never comes has an address that it reserved nowhere.
+func TestAPodWithAnAddressHasItsClaimsPrepared(t *testing.T) {
+	gpu := "gpu"
+	pod := func(addr string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Namespace: "ns", Name: "p"},
+			Spec:   corev1.PodSpec{NodeName: here, ResourceClaims: []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: &gpu}}},
+			Status: corev1.PodStatus{Phase: corev1.PodPending, PodIP: addr}}
+	}
+	for addr, want := range map[string]int{"": 0, "10.0.0.7": 1} {
+		if _, silent := devices.Share(reservations([]any{pod(addr)}, here), nil); silent != want {
+			t.Errorf("with the address %q %d pods reserved nothing, want %d", addr, silent, want)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/enipool/enipool/pkg/operator"
+	"github.com/enipool/enipool/pkg/page"
 )
 
 const index = `enipool-operator
@@ -34,7 +35,7 @@ const scrapes = 2
 // pprof below /debug/pprof/.
 func (m *Metrics) Handler(o Source, profile bool) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", m.servePage(o))
+	mux.HandleFunc("GET /{$}", page.RefuseRebound(m.servePage(o)))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: scrapes}))
 	// One that waits for the lease is as ready as the one that leads.
 	healthy := func(w http.ResponseWriter, _ *http.Request) {
@@ -46,10 +47,10 @@ func (m *Metrics) Handler(o Source, profile bool) http.Handler {
 	}
 	mux.HandleFunc("GET /healthz", healthy)
 	mux.HandleFunc("GET /readyz", healthy)
-	mux.HandleFunc("GET /budget", answerWith(patience, o.Report))
-	mux.HandleFunc("GET /nodes", answerWith(patience, o.All))
-	mux.HandleFunc("GET /check", answerWith(checkTime, o.Check))
-	mux.HandleFunc("GET /why", func(w http.ResponseWriter, r *http.Request) { showWhy(w, r, o) })
+	mux.HandleFunc("GET /budget", page.RefuseRebound(answerWith(patience, o.Report)))
+	mux.HandleFunc("GET /nodes", page.RefuseRebound(answerWith(patience, o.All)))
+	mux.HandleFunc("GET /check", page.RefuseRebound(answerWith(checkTime, o.Check)))
+	mux.HandleFunc("GET /why", page.RefuseRebound(func(w http.ResponseWriter, r *http.Request) { showWhy(w, r, o) }))
 	if profile {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)

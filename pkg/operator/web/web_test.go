@@ -137,6 +137,25 @@ func TestWhatHappensIsCounted(t *testing.T) {
 	}
 }
 
+// Who forwards the operator's port and has a web site open whose name is led to that port tells the site nothing of the cluster.
+func TestAWebSiteWhoseNameLeadsHereIsToldNothing(t *testing.T) {
+	m, s := leading()
+	for _, tt := range []struct {
+		from, host string
+		told       bool
+	}{{"127.0.0.1:40000", "evil.example:9810", false}, {"[::1]:40000", "evil.example", false}, {"127.0.0.1:40000", "localhost:9810", true}, {"127.0.0.1:40000", "127.0.0.1:9810", true},
+		{"10.0.0.9:40000", "enipool-operator.kube-system.svc:9810", true}} {
+		for _, path := range []string{"/", "/nodes", "/budget", "/check", "/why?node=n1"} {
+			r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
+			r.RemoteAddr, r.Host = tt.from, tt.host
+			r.Header.Set("Accept", "text/html")
+			if m.Handler(s, false).ServeHTTP(w, r); (w.Code == 200) != tt.told {
+				t.Errorf("%s from %s as %s: %d", path, tt.from, tt.host, w.Code)
+			}
+		}
+	}
+}
+
 func TestThePagesAnswer(t *testing.T) {
 	m, s := leading()
 	if w := get(m, s, "/why?node=n1"); w.Code != 200 || !strings.HasPrefix(w.Body.String(), "n1: 32 of 48 slots, 4 pods wait, class starving\n") {

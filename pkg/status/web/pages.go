@@ -7,6 +7,7 @@ import (
 	"net/http/pprof"
 	"time"
 
+	"github.com/enipool/enipool/pkg/page"
 	"github.com/enipool/enipool/pkg/status"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -34,7 +35,7 @@ func (m *Metrics) Handler(pool ReadPool, profile bool) http.Handler {
 	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: scrapes}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { writeAnswer(w, m.stalled(m.seen.Load()), "ok\n") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) { writeAnswer(w, m.unready(m.seen.Load()), "ok\n") })
-	mux.HandleFunc("/status", m.writeStatus)
+	mux.HandleFunc("/status", page.RefuseRebound(m.writeStatus))
 	if profile {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
 		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)

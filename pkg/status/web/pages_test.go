@@ -148,3 +148,15 @@ func TestProfilesAreServedOnlyWhenAskedFor(t *testing.T) {
 		}
 	}
 }
+
+func TestAWebSiteWhoseNameLeadsHereIsNotToldTheStatus(t *testing.T) {
+	m := New("v1")
+	m.Observe(status.Status{Node: "n1", Ready: true})
+	for host, want := range map[string]int{"evil.example:9809": http.StatusMisdirectedRequest, "localhost:9809": http.StatusOK, "127.0.0.1:9809": http.StatusOK} {
+		r, w := httptest.NewRequest(http.MethodGet, "/status", nil), httptest.NewRecorder()
+		r.RemoteAddr, r.Host = "127.0.0.1:40000", host
+		if m.Handler(nil, false).ServeHTTP(w, r); w.Code != want {
+			t.Errorf("as %s: %d", host, w.Code)
+		}
+	}
+}

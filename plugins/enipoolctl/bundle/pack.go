@@ -10,6 +10,8 @@ import (
 	"os"
 	"path"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // most is how many bytes of a part are kept: the last ones of a file, the first ones of what a command prints.
@@ -46,9 +48,9 @@ func writeFile(name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// readEnd returns the end of a file.
+// readEnd returns the end of a regular file, from the beginning of a line on.
 func readEnd(name string) ([]byte, error) {
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe's other end is not waited for
 	if err != nil {
 		return nil, err
 	}
@@ -57,12 +59,20 @@ func readEnd(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if is.Size() > most {
+	if !is.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: it is no regular file", name)
+	}
+	cut := is.Size() > most
+	if cut {
 		if _, err := f.Seek(-most, io.SeekEnd); err != nil {
 			return nil, err
 		}
 	}
-	return io.ReadAll(io.LimitReader(f, most))
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	if cut { // half a line may be half a secret without its key
+		text = text[bytes.IndexByte(text, '\n')+1:]
+	}
+	return text, err
 }
 
 // limited keeps the beginning of what is written.

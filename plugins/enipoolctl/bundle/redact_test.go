@@ -1,6 +1,9 @@
 package bundle
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestCredentialsAreTakenOutAndNothingElse(t *testing.T) {
 	const pem = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----"
@@ -9,7 +12,7 @@ func TestCredentialsAreTakenOutAndNothingElse(t *testing.T) {
 		`{"secretAccessKey":"a\"b,c","pod":"token-service-0"}`:          `{"secretAccessKey":REDACTED,"pod":"token-service-0"}`,
 		`{"last":"{\"password\":\"hunter2\",\"mode\":\"batch\"}"}`:      `{"last":"{\"password\":REDACTED,\"mode\":\"batch\"}"}`,
 		`db_password='x y' user=me`:                                     `db_password=REDACTED user=me`,
-		"Authorization: Bearer abcdefghij.klm":                          "Authorization: REDACTED REDACTED",
+		"Authorization: Bearer abcdefghij.klm":                          "Authorization: REDACTED",
 		`error="curl -H 'X: Bearer abcdefghij.klm'"`:                    `error="curl -H 'X: Bearer REDACTED'"`,
 		"AKIAABCDEFGHIJKLMNOP is refused":                               "REDACTED is refused",
 		"ALTAKabcdefghijklm is refused":                                 "REDACTED is refused",
@@ -22,6 +25,51 @@ func TestCredentialsAreTakenOutAndNothingElse(t *testing.T) {
 	} {
 		if got := string(redactText([]byte(text))); got != want {
 			t.Errorf("%s\nbecomes %s\nwant    %s", text, got, want)
+		}
+	}
+}
+
+// What is written in other forms than key and value on one line is found too.
+func TestCredentialsAreTakenOutOfAllForms(t *testing.T) {
+	for name, text := range map[string]string{
+		"a variable of a pod":                 `{"env":[{"name":"AWS_SECRET_ACCESS_KEY","value":"wS3CRET"}]}`,
+		"a variable of a pod, indented":       "{\n\"name\": \"BCE_SECRET_ACCESS_KEY\",\n\"value\": \"wS3CRET\"\n}",
+		"a variable as it was applied":        `"last-applied-configuration":"{\"env\":[{\"name\":\"AWS_SECRET_ACCESS_KEY\",\"value\":\"wS3CRET\"}]}"`,
+		"a variable in YAML":                  "- name: AWS_SESSION_TOKEN\n  value: wS3CRET\n",
+		"a variable in a shell":               "BCE_ACCESS_KEY_ID=S3CRET API_KEY=S3CRET DB_PWD=S3CRET DB_PASS=S3CRET",
+		"a kubeconfig":                        "client-key-data: LS0tS3CRET\n",
+		"base64":                              "other: LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBS3CRET==",
+		"lines below":                         "token: |\n  abcS3CRET\n\n  S3CRET",
+		"lines below, in an object":           `"agent.yaml":"cloud:\n  password: >-\n    S3CRET\n    S3CRET"`,
+		"a comma":                             "password: ab,S3CRET\n",
+		"blanks":                              "  - password: correct S3CRET\n",
+		"blanks, in an object":                `"agent.yaml":"cloud:\n  password: correct S3CRET\n  x: y"`,
+		"a list":                              `tokens: [a, S3CRET]`,
+		"a command line":                      "enipool --token S3CRET --x",
+		"arguments":                           `"args":["--token","S3CRET"]`,
+		"a URL without a password":            "https://S3CRET@host/x",
+		"a URL without a user":                "redis://:S3CRET@host/x",
+		"a URL with another @":                "http://me:pa@S3CRET@host/x",
+		"a private key without its end":       "-----BEGIN RSA PRIVATE KEY-----\nMIIES3CRET\nabc",
+		"a private key without its beginning": "MIIES3CRET\nMIIES3CRET\n-----END RSA PRIVATE KEY-----",
+		"XML":                                 "<Credentials><SecretAccessKey>S3CRET</SecretAccessKey></Credentials>",
+		"a signature of Baidu":                "sent bce-auth-v1/0123456789abcdef/2026-01-01T00:00:00Z/1800/host/S3CRET",
+	} {
+		if got := string(redactText([]byte(text))); strings.Contains(got, "S3CRET") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	for text, want := range map[string]string{
+		"a:\n  token: |\n    abc\n\n    def\n  pods: 3\nb: 1\n":           "a:\n  token: REDACTED\n  pods: 3\nb: 1\n",
+		`{"x":"token: |\n  abc\n  def\nb: 1\n","y":2}`:                    `{"x":"token: REDACTED\nb: 1\n","y":2}`,
+		`{"x":"token: |\n  abc","y":2}`:                                   `{"x":"token: REDACTED","y":2}`,
+		"token: |\nb: 1":                                                  "token: REDACTED\nb: 1",
+		`{"env":[{"name":"NODE_NAME","value":"n1"}]}`:                     `{"env":[{"name":"NODE_NAME","value":"n1"}]}`,
+		"containerd://abc, registry:5000/enipool/enipool@sha256:0f0f":     "containerd://abc, registry:5000/enipool/enipool@sha256:0f0f",
+		`eni-a attached --to n1, name: token-service-0 node: n1 value: 3`: `eni-a attached --to n1, name: token-service-0 node: n1 value: 3`,
+	} {
+		if got := string(redactText([]byte(text))); got != want {
+			t.Errorf("%q\nbecomes %q\nwant    %q", text, got, want)
 		}
 	}
 }

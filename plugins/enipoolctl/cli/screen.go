@@ -16,6 +16,7 @@ type Screen struct {
 	out    io.Writer
 	colour bool
 	size   func() (columns, rows int)
+	last   string // picture, as it was written
 }
 
 // ScreenOf returns the terminal that out is, nil if it is none.
@@ -37,10 +38,14 @@ func ScreenOf(out io.Writer) *Screen {
 func mayColour(env func(string) string) bool { return env("NO_COLOR") == "" && env("TERM") != "dumb" }
 
 // Show replaces the picture. What has no room is left out, for it would push the head of the picture, where the counts are, off the screen.
+// Where an error came and nothing else the last picture stays, below which the error is told: it is what is known.
 func (s *Screen) Show(isBad func(line string) bool, show func(io.Writer) error) error {
 	var picture bytes.Buffer
 	err := show(&picture)
-	fmt.Fprintf(s.out, "\x1b[H\x1b[2J%s", s.draw(picture.String(), isBad))
+	if err == nil || picture.Len() > 0 {
+		s.last = s.draw(picture.String(), isBad)
+	}
+	fmt.Fprintf(s.out, "\x1b[H\x1b[2J%s", s.last)
 	return err
 }
 

@@ -28,6 +28,26 @@ func TestAPictureStaysOnTheScreen(t *testing.T) {
 	}
 }
 
+// An API server that is away takes nothing off the screen.
+func TestTheLastPictureStaysWhereNoneCanBeMade(t *testing.T) {
+	var out strings.Builder
+	isBad := func(string) bool { return false }
+	s := Screen{out: &out, size: func() (int, int) { return 80, 24 }}
+	for _, text := range []string{"a\n", ""} {
+		out.Reset()
+		err := s.Show(isBad, func(w io.Writer) error {
+			if text == "" {
+				return io.EOF
+			}
+			_, err := fmt.Fprint(w, text)
+			return err
+		})
+		if out.String() != "\x1b[H\x1b[2Ja\n" || (err == nil) != (text != "") {
+			t.Errorf("%q is shown as %q, %v", text, &out, err)
+		}
+	}
+}
+
 func TestColoursAreForTerminalsOfPeopleWhoWantThem(t *testing.T) {
 	for env, want := range map[string]bool{"": true, "NO_COLOR": false, "TERM": false} {
 		if got := mayColour(func(name string) string { return map[string]string{env: "dumb"}[name] }); got != want {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -20,8 +21,14 @@ type picture struct {
 	red    map[string]bool // lines that tell of something bad
 }
 
-// say writes a line.
+// say writes a line. What agents and the cloud have written into objects moves no cursor and gives a terminal no order.
 func (p *picture) say(bad bool, line string) {
+	line = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, line)
 	if fmt.Fprintln(p, line); bad {
 		p.red[line] = true
 	}

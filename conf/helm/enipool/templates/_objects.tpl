@@ -54,3 +54,13 @@ one calls. (list $ file), (list $ file annotations of the ServiceAccount) or (li
 {{-   fail (printf "%s needs Kubernetes %s or later, and this is %s" (index . 2) $least $root.Capabilities.KubeVersion.Version) }}
 {{- end }}
 {{- end }}
+
+{{/* Says true where the agents have what devices take. That stays with dra: false, until the key goes: agents that are told so serve the
+kubelet until the last claim is gone. "true" is what YAML calls a text. */}}
+{{- define "enipool.devices" -}}
+{{- $dra := dig "kubernetes" "dra" nil .Values.agent | toString }}
+{{- if eq $dra "true" }}
+{{-   include "enipool.needs" (list $ "1.36" "agent.kubernetes.dra") }}true
+{{- else if and (eq $dra "false") (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version) }}true
+{{- end }}
+{{- end }}
