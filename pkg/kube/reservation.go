@@ -33,7 +33,8 @@ func reservationOf(pod *corev1.Pod, node string) devices.Pod {
 		}
 	}
 	is.Claims = strings.Join(names, " ")
-	starts := pod.Status.Phase == "" || pod.Status.Phase == corev1.PodPending
+	// With its sandbox, whose address the kubelet shows, all of its claims are prepared. Images and init containers may take hours yet.
+	starts := (pod.Status.Phase == "" || pod.Status.Phase == corev1.PodPending) && pod.Status.PodIP == ""
 	is.Changing = len(names) > 0 && (starts || pod.DeletionTimestamp != nil)
 	return is
 }
