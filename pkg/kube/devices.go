@@ -285,7 +285,8 @@ func (d *Devices) Lookup(ctx context.Context, claim devices.Claim) (devices.Clai
 		return claim, errors.New("the ResourceClaim is allocated to nothing")
 	}
 	for _, r := range is.Status.Allocation.Devices.Results {
-		if r.Driver == Driver && cmp.Or(r.Pool, d.node) == d.node {
+		looks := r.AdminAccess != nil && *r.AdminAccess // the scheduler counts it as nothing taken
+		if r.Driver == Driver && cmp.Or(r.Pool, d.node) == d.node && !looks {
 			claim.Devices = append(claim.Devices, r.Device)
 		}
 	}

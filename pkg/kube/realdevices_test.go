@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/enipool/enipool/pkg/devices"
 	"github.com/enipool/enipool/pkg/health"
@@ -178,15 +180,23 @@ func TestRealClaimIsLookedUp(t *testing.T) {
 	c.newNode(t, here)
 	agent := c.devicesAgent(t)
 	n, _ := runRealWith(t, agent, Options{Claims: &kubeletClaims{changed: make(chan struct{}, 1)}})
+	var space corev1.Namespace
+	c.do(t, c.admin.Get(t.Context(), client.ObjectKey{Name: "default"}, &space))
+	space.Labels["resource.kubernetes.io/admin-access"] = "true"
+	c.do(t, c.admin.Update(t.Context(), &space))
+	request := func(name string, admin *bool) resourcev1.DeviceRequest {
+		return resourcev1.DeviceRequest{Name: name, Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "pod-address.enipool.io", AdminAccess: admin}}
+	}
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "address"}, Spec: resourcev1.ResourceClaimSpec{
-		Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{Name: "address", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "pod-address.enipool.io"}}}}}}
+		Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{request("address", nil), request("look", new(true))}}}}
 	c.do(t, c.admin.Create(t.Context(), claim))
 	asked := devices.Claim{UID: string(claim.UID), Namespace: "default", Name: "address"}
 	if _, err := n.Devices().Lookup(t.Context(), asked); err == nil {
 		t.Error("a claim that is allocated to nothing is taken")
 	}
 	claim.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
-		{Request: "address", Driver: "gpu.example.com", Pool: here, Device: "gpu0"}, {Request: "address", Driver: Driver, Pool: here, Device: "eni1"}}}}
+		{Request: "address", Driver: "gpu.example.com", Pool: here, Device: "gpu0"}, {Request: "address", Driver: Driver, Pool: here, Device: "eni1"},
+		{Request: "look", Driver: Driver, Pool: here, Device: "eni0", AdminAccess: new(true)}}}} // which takes nothing
 	c.do(t, c.admin.Status().Update(t.Context(), claim))
 	got, err := n.Devices().Lookup(t.Context(), asked)
 	c.do(t, err)
