@@ -54,3 +54,10 @@ one calls. (list $ file), (list $ file annotations of the ServiceAccount) or (li
 {{-   fail (printf "%s needs Kubernetes %s or later, and this is %s" (index . 2) $least $root.Capabilities.KubeVersion.Version) }}
 {{- end }}
 {{- end }}
+
+{{/* "yes" where the agents get what devices take. With the key, and not with its value: agents that turn devices off still need it to end
+them, and pods that have claims do not end without. ($) */}}
+{{- define "enipool.dra" -}}
+{{- $key := dig "kubernetes" "dra" "" .Values.agent | toString }}
+{{- if or (eq $key "true") (and (eq $key "false") (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version)) }}yes{{ end }}
+{{- end }}
