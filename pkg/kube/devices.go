@@ -26,6 +26,9 @@ import (
 
 const slicesResource = "resourceslices"
 
+// unregistered is how long a kubelet may take to find the plugin. One that has not by then knows no dynamic resource allocation.
+const unregistered = 30 * time.Second
+
 // Claims is who knows the claims of the node's pods: the plugin that the kubelet asks.
 type Claims interface {
 	Claims() []devices.Claim
@@ -56,6 +59,7 @@ type Devices struct {
 	is     devices.Node
 	own    *resourcev1.ResourceSlice // as our last write left it
 	offers bool                      // the slice has an address
+	since  time.Time                 // since when that is so, or not so
 }
 
 // newResourceAPI returns what asks the API server for the kinds of dynamic resource allocation. It does not call it.
@@ -76,7 +80,7 @@ func newDevices(options Options, config *rest.Config, v *view) (*Devices, error)
 	if err != nil {
 		return nil, err
 	}
-	d := &Devices{node: options.Node, rest: client, view: v, log: options.Log, claims: options.Claims, off: options.Claims == nil, moved: make(chan struct{}, 1)}
+	d := &Devices{node: options.Node, rest: client, view: v, log: options.Log, claims: options.Claims, off: options.Claims == nil, moved: make(chan struct{}, 1), since: time.Now()}
 	which := fields.AndSelectors(fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorNodeName, options.Node),
 		fields.OneTermEqualSelector(resourcev1.ResourceSliceSelectorDriver, Driver))
 	d.watch, d.first, err = newWatch(toolscache.NewListWatchFromClient(client, slicesResource, metav1.NamespaceAll, which),
@@ -123,6 +127,18 @@ func (d *Devices) shown() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.offers
+}
+
+// leavesIt tells whether the Node is to count in place of devices, because its kubelet has no claims prepared, and after how long that may be
+// so, 0 if time alone does not make it so.
+func (d *Devices) leavesIt(now time.Time) (is bool, after time.Duration) {
+	if d.shown() || d.claims.Registered() || len(d.claims.Claims()) > 0 {
+		return false, 0
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	after = max(d.since.Add(unregistered).Sub(now), 0)
+	return after == 0, after
 }
 
 // run brings the slice to what it should be, and back when others change it, until ctx ends. What it showed stays: the
@@ -280,7 +296,9 @@ func (d *Devices) noteShown(s *resourcev1.ResourceSlice) {
 	is := s != nil && len(s.Spec.Devices) > 0
 	d.mu.Lock()
 	changed := d.offers != is
-	d.offers = is
+	if d.offers = is; changed {
+		d.since = time.Now()
+	}
 	d.mu.Unlock()
 	if changed {
 		d.view.signalAll()
@@ -300,7 +318,8 @@ func (d *Devices) Lookup(ctx context.Context, claim devices.Claim) (devices.Clai
 		return claim, errors.New("the ResourceClaim is allocated to nothing")
 	}
 	for _, r := range is.Status.Allocation.Devices.Results {
-		if r.Driver == Driver && cmp.Or(r.Pool, d.node) == d.node {
+		looks := r.AdminAccess != nil && *r.AdminAccess // the scheduler counts it as nothing taken
+		if r.Driver == Driver && cmp.Or(r.Pool, d.node) == d.node && !looks {
 			claim.Devices = append(claim.Devices, r.Device)
 		}
 	}

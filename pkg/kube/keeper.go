@@ -230,13 +230,23 @@ func (k *keeper) statusPatch(node *corev1.Node, want health.Report) (patch statu
 		}
 	}
 	if load, known := k.view.currentLoad(); known && want.Capacity >= 0 {
+		counts, after := true, time.Duration(0)
+		if k.slice != nil {
+			counts, after = k.slice.leavesIt(now.Time)
+			patch.noResource = k.slice.shown() && showsResource(node)
+		}
+		if !counts {
+			load.asked, load.silent = load.reserved, load.unreserved
+		}
 		var n int
 		n, due = k.room.numberToShow(now.Time, want.Capacity, load, node)
-		switch {
-		case k.slice != nil:
+		if !counts {
 			k.slice.setTotal(n)
-			patch.noResource = k.slice.shown() && showsResource(node)
-		case !offersNumber(node, n):
+		}
+		if after > 0 && (due == 0 || after < due) {
+			due = after
+		}
+		if counts && !offersNumber(node, n) {
 			patch.Status.Capacity, patch.Status.Allocatable = resourceQuantity(n), resourceQuantity(n)
 		}
 	}

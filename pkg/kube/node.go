@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -164,8 +165,10 @@ func (n *Node) ReportNetwork(w Network) { n.keeper.reportNetwork(w) }
 // Offers tells whether the Node object, or the node's ResourceSlice, shows an address for a pod, as it is watched. Changed gets a
 // value when it begins to.
 func (n *Node) Offers() bool {
-	if n.keeper.slice != nil {
-		return n.keeper.slice.shown()
+	if slice := n.keeper.slice; slice != nil {
+		if counts, _ := slice.leavesIt(time.Now()); !counts {
+			return slice.shown()
+		}
 	}
 	return n.view.offers()
 }

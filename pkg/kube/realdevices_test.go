@@ -5,13 +5,16 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/enipool/enipool/pkg/devices"
 	"github.com/enipool/enipool/pkg/health"
@@ -71,6 +74,12 @@ func runRealWith(t *testing.T, config *rest.Config, options Options) (n *Node, s
 	if err != nil {
 		t.Fatal(err)
 	}
+	return n, runNode(t, n)
+}
+
+// runNode runs it until the test ends or stop is called.
+func runNode(t *testing.T, n *Node) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- n.Run(ctx) }()
@@ -81,7 +90,7 @@ func runRealWith(t *testing.T, config *rest.Config, options Options) (n *Node, s
 		}
 	})
 	t.Cleanup(stop)
-	return n, stop
+	return stop
 }
 
 // slicesOf returns the slices that the API server has.
@@ -178,15 +187,23 @@ func TestRealClaimIsLookedUp(t *testing.T) {
 	c.newNode(t, here)
 	agent := c.devicesAgent(t)
 	n, _ := runRealWith(t, agent, Options{Claims: &kubeletClaims{changed: make(chan struct{}, 1)}})
+	var space corev1.Namespace
+	c.do(t, c.admin.Get(t.Context(), client.ObjectKey{Name: "default"}, &space))
+	space.Labels["resource.kubernetes.io/admin-access"] = "true"
+	c.do(t, c.admin.Update(t.Context(), &space))
+	request := func(name string, admin *bool) resourcev1.DeviceRequest {
+		return resourcev1.DeviceRequest{Name: name, Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "pod-address.enipool.io", AdminAccess: admin}}
+	}
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "address"}, Spec: resourcev1.ResourceClaimSpec{
-		Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{Name: "address", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "pod-address.enipool.io"}}}}}}
+		Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{request("address", nil), request("look", new(true))}}}}
 	c.do(t, c.admin.Create(t.Context(), claim))
 	asked := devices.Claim{UID: string(claim.UID), Namespace: "default", Name: "address"}
 	if _, err := n.Devices().Lookup(t.Context(), asked); err == nil {
 		t.Error("a claim that is allocated to nothing is taken")
 	}
 	claim.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
-		{Request: "address", Driver: "gpu.example.com", Pool: here, Device: "gpu0"}, {Request: "address", Driver: Driver, Pool: here, Device: "eni1"}}}}
+		{Request: "address", Driver: "gpu.example.com", Pool: here, Device: "gpu0"}, {Request: "address", Driver: Driver, Pool: here, Device: "eni1"},
+		{Request: "look", Driver: Driver, Pool: here, Device: "eni0", AdminAccess: new(true)}}}} // which takes nothing
 	c.do(t, c.admin.Status().Update(t.Context(), claim))
 	got, err := n.Devices().Lookup(t.Context(), asked)
 	c.do(t, err)
@@ -200,5 +217,53 @@ func TestRealClaimIsLookedUp(t *testing.T) {
 	asked.Name = "gone"
 	if _, err := n.Devices().Lookup(t.Context(), asked); !apierrors.IsNotFound(err) {
 		t.Errorf("a claim that is gone: %v", err)
+	}
+}
+
+// A kubelet that knows no dynamic resource allocation never asks for the plugin: the Node counts as it does without devices, until there is
+// another kubelet.
+func TestRealNodeCountsWhereTheKubeletKnowsNoDevices(t *testing.T) {
+	c := startControl(t)
+	c.newNode(t, here)
+	claims := &kubeletClaims{changed: make(chan struct{}, 1)}
+	n, err := New(Options{Node: here, Config: c.devicesAgent(t), Claims: claims})
+	c.do(t, err)
+	n.slice.since = n.slice.since.Add(-unregistered)
+	runNode(t, n)
+	n.Devices().ENIs([]string{"eni-a"}, 15)
+	n.Report(health.Report{Capacity: 11})
+	await(t, "the Node counts", func() bool { return offersNumber(c.node(t, here), 11) && n.Offers() })
+	c.runPod(t, "asks", here, func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: resourceQuantity(1), Limits: resourceQuantity(1)}
+	})
+	n.Report(health.Report{Capacity: 12})
+	await(t, "the scheduler takes the pod off the Node's number, and nobody else", func() bool { return offersNumber(c.node(t, here), 12) })
+	claims.set(true)
+	await(t, "the devices count", func() bool {
+		return cmp.Equal(map[string]int64{"eni0": 11}, c.counts(t)) && !showsResource(c.node(t, here))
+	})
+}
+
+func TestTheNodeCountsWhereNoKubeletAsksForDevices(t *testing.T) {
+	began := time.Now()
+	for _, tt := range []struct {
+		name       string
+		offers     bool
+		registered bool
+		claims     []devices.Claim
+		waited     time.Duration
+		is         bool
+		after      time.Duration
+	}{
+		{"it may come yet", false, false, nil, 10 * time.Second, false, 20 * time.Second},
+		{"it has not come", false, false, nil, time.Minute, true, 0},
+		{"it has come", false, true, nil, time.Minute, false, 0},
+		{"the devices of before are shown", true, false, nil, time.Minute, false, 0},
+		{"claims of before are prepared", false, false, []devices.Claim{{UID: "1"}}, time.Minute, false, 0},
+	} {
+		d := &Devices{offers: tt.offers, since: began, claims: &kubeletClaims{registered: tt.registered, claims: tt.claims}}
+		if is, after := d.leavesIt(began.Add(tt.waited)); is != tt.is || after != tt.after {
+			t.Errorf("%s: %v after %v, want %v after %v", tt.name, is, after, tt.is, tt.after)
+		}
 	}
 }

@@ -33,6 +33,10 @@ func TestWhatAPodHasReserved(t *testing.T) {
 			p.Status.Phase, p.DeletionTimestamp = corev1.PodRunning, &metav1.Time{}
 			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: &name}}
 		}, devices.Pod{Namespace: "ns", Claims: "made", Changing: true}},
+		{"by no claim that is not prepared though its sandbox is there, as while its init containers run", func(p *corev1.Pod) {
+			p.Status.Phase, p.Status.PodIP = corev1.PodPending, "10.0.0.7"
+			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: &name}}
+		}, devices.Pod{Namespace: "ns", Claims: "made"}},
 		{"by one of a template", func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodRunning
 			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "a"}}

@@ -203,7 +203,7 @@ func (v *view) currentLoad() (load, bool) {
 	list := v.pods.GetStore().List()
 	v.last, v.stale = sumLoad(list, v.node), false
 	if v.claims != nil {
-		v.last.asked, v.last.silent = devices.Share(reservations(list, v.node), v.claims.Claims())
+		v.last.reserved, v.last.unreserved = devices.Share(reservations(list, v.node), v.claims.Claims())
 	}
 	return v.last, true
 }
@@ -239,6 +239,8 @@ type load struct {
 	addrs  map[eni.Pod]netip.Addr // that the kubelet shows of pods, whoever's they are
 	asked  int                    // addresses that pods ask the scheduler for
 	silent int                    // pods that need one and did not ask
+	// Where there may be devices: the addresses that pods have reserved of them, and the pods that need one and have not.
+	reserved, unreserved int
 }
 
 // sumLoad adds up what pods need.

@@ -137,3 +137,29 @@ func TestProgramsReadWhatTheChartWrites(t *testing.T) {
 		t.Errorf("%+v, %v", operator, err)
 	}
 }
+
+// Where devices are turned off agents still need what they take, to delete their slices and to have claims of running pods unprepared, without
+// which those pods never end. So it goes with the key and not with its value.
+func TestWhatDevicesTakeStaysUntilTheKeyGoes(t *testing.T) {
+	made := func(kubernetes string, set ...string) map[string]object {
+		t.Helper()
+		text, err := render(t, "kube-system", kubernetes, values(t, "sim.yaml", set...))
+		if err != nil {
+			t.Fatalf("%s %v: %v", kubernetes, set, err)
+		}
+		all := objectsOf(t, text)
+		delete(all, "ConfigMap enipool-agent")
+		return all
+	}
+	on, without := made(newest, "agent.kubernetes.dra=true"), made(newest)
+	if len(on) != len(without)+5 {
+		t.Errorf("%d objects, and %d without", len(on), len(without))
+	}
+	if diff := cmp.Diff(on, made(newest, "agent.kubernetes.dra=false")); diff != "" {
+		t.Errorf("turned off (-on +off):\n%s", diff)
+	}
+	// A Kubernetes that has no such thing, where there was nothing to turn off.
+	if diff := cmp.Diff(made("v1.35.2"), made("v1.35.2", "agent.kubernetes.dra=false")); diff != "" {
+		t.Errorf("of an older Kubernetes (-without +off):\n%s", diff)
+	}
+}

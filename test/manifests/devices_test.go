@@ -37,18 +37,26 @@ func TestAnAgentWritesTheDevicesOfItsNodeAlone(t *testing.T) {
 		_, err := agent.Create(ctx, sliceOf("other", "n2", "enipool.io"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return refused(err, otherNode)
 	})
-	_, err := unbound.Create(ctx, sliceOf("own", "n1", "enipool.io"), metav1.CreateOptions{})
+	_, err := unbound.Create(ctx, sliceOf("n1-enipool.io", "n1", "enipool.io"), metav1.CreateOptions{})
 	c.must(refused(err, "the token of this agent is bound to no node"))
-	_, err = agent.Create(ctx, sliceOf("gpu", "n1", "gpu.example.com"), metav1.CreateOptions{})
+	_, err = agent.Create(ctx, sliceOf("n1-enipool.io", "n1", "gpu.example.com"), metav1.CreateOptions{})
 	c.must(refused(err, "the driver enipool.io alone"))
 	_, err = c.admin.ResourceV1().ResourceSlices().Create(ctx, sliceOf("other", "n2", "enipool.io"), metav1.CreateOptions{})
 	c.must(err)
 	c.must(refused(agent.Delete(ctx, "other", metav1.DeleteOptions{}), otherNode))
 
-	own, err := agent.Create(ctx, sliceOf("own", "n1", "enipool.io"), metav1.CreateOptions{})
+	// A pool by another node's name, of whose devices pods would take addresses of that one, and the name that its slice is to have.
+	foreign := sliceOf("n1-enipool.io", "n1", "enipool.io")
+	foreign.Spec.Pool.Name = "n2"
+	_, err = agent.Create(ctx, foreign, metav1.CreateOptions{})
+	c.must(refused(err, otherNode))
+	_, err = agent.Create(ctx, sliceOf("n2-enipool.io", "n1", "enipool.io"), metav1.CreateOptions{})
+	c.must(refused(err, otherNode))
+
+	own, err := agent.Create(ctx, sliceOf("n1-enipool.io", "n1", "enipool.io"), metav1.CreateOptions{})
 	c.must(err)
 	own.Spec.Pool.Generation++
 	_, err = agent.Update(ctx, own, metav1.UpdateOptions{})
 	c.must(err)
-	c.must(agent.Delete(ctx, "own", metav1.DeleteOptions{}))
+	c.must(agent.Delete(ctx, "n1-enipool.io", metav1.DeleteOptions{}))
 }

@@ -79,6 +79,14 @@ spec:
 	})
 }
 
+// The tag that people put into the overlay of the page is the one that nodes get: of the name that the base has.
+func TestTheOverlayOfThePageNamesTheImage(t *testing.T) {
+	text := build(t, labelled(t))
+	if names, tagged := strings.Count(text, "image: "), strings.Count(text, "image: ghcr.io/enipool/enipool:TAG\n"); names == 0 || tagged != names {
+		t.Errorf("%d of %d images have the tag of the page", tagged, names)
+	}
+}
+
 // The affinity that people put into the values of a chart is that of the patch, but for what aws-node has by itself.
 func TestTheAffinityForChartsIsThatOfThePatch(t *testing.T) {
 	var ds appsv1.DaemonSet
