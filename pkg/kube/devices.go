@@ -59,6 +59,7 @@ type Devices struct {
 	is     devices.Node
 	own    *resourcev1.ResourceSlice // as our last write left it
 	offers bool                      // the slice has an address
+	single bool                      // the API server has one pod alone take a device: devices can't count addresses there
 	since  time.Time                 // since when that is so, or not so
 }
 
@@ -129,14 +130,18 @@ func (d *Devices) shown() bool {
 	return d.offers
 }
 
-// leavesIt tells whether the Node is to count in place of devices, because its kubelet has no claims prepared, and after how long that may be
-// so, 0 if time alone does not make it so.
+// leavesIt tells whether the Node is to count in place of devices, because its kubelet has no claims prepared, or the API server lets one pod alone take
+// a device, and after how long that may be so, 0 if time alone does not make it so.
 func (d *Devices) leavesIt(now time.Time) (is bool, after time.Duration) {
-	if d.shown() || d.claims.Registered() || len(d.claims.Claims()) > 0 {
-		return false, 0
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.offers || len(d.claims.Claims()) > 0 {
+		return false, 0
+	} else if d.single {
+		return true, 0
+	} else if d.claims.Registered() {
+		return false, 0
+	}
 	after = max(d.since.Add(unregistered).Sub(now), 0)
 	return after == 0, after
 }
@@ -202,7 +207,7 @@ func (d *Devices) writeDue(ctx context.Context) error {
 	}
 	d.noteShown(have)
 	node, known := d.view.readNode()
-	if !known || !d.claims.Registered() {
+	if !known || !d.claims.Registered() || d.isSingle() {
 		return nil // what there is stays
 	}
 	return d.write(ctx, node, have)
@@ -275,11 +280,42 @@ func (d *Devices) write(ctx context.Context, node *corev1.Node, have *resourcev1
 		}
 		return fmt.Errorf("write the ResourceSlice: %w", err)
 	}
+	if !counts(&made) {
+		return d.leave(ctx, &made)
+	}
 	d.mu.Lock()
 	d.own = &made
 	d.mu.Unlock()
 	d.noteShown(&made)
 	return nil
+}
+
+// counts tells whether several pods can take each device. An API server without consumable capacity drops that, and keeps the rest.
+func counts(s *resourcev1.ResourceSlice) bool {
+	return !slices.ContainsFunc(s.Spec.Devices, func(is resourcev1.Device) bool {
+		return is.AllowMultipleAllocations == nil || !*is.AllowMultipleAllocations
+	})
+}
+
+// leave takes away a slice that does not count, and lets the Node count until the agent starts again.
+func (d *Devices) leave(ctx context.Context, made *resourcev1.ResourceSlice) error {
+	if err := d.remove(ctx, made); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.own, d.single = nil, true
+	d.mu.Unlock()
+	d.noteShown(nil)
+	d.view.signalAll()
+	d.log.Error("the API server lets one pod alone take a device, so the Node's resource counts addresses",
+		"todo", "use Kubernetes 1.36 or later with the feature gate DRAConsumableCapacity, and then restart the agent; or set kubernetes.dra to false")
+	return nil
+}
+
+func (d *Devices) isSingle() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.single
 }
 
 // forget ends what our last write left, of which others know better.

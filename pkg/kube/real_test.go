@@ -39,9 +39,12 @@ type control struct {
 	rest  *rest.Config
 }
 
-func startControl(t *testing.T) *control {
+func startControl(t *testing.T, gates ...string) *control {
 	t.Helper()
 	env := &envtest.Environment{BinaryAssetsDirectory: assets(t), ControlPlaneStartTimeout: testbed.Patience, ControlPlaneStopTimeout: testbed.Patience}
+	if len(gates) > 0 {
+		env.ControlPlane.GetAPIServer().Configure().Append("feature-gates", gates...)
+	}
 	config, err := env.Start()
 	if err != nil {
 		t.Fatalf("start the API server: %v", err)

@@ -244,6 +244,22 @@ func TestRealNodeCountsWhereTheKubeletKnowsNoDevices(t *testing.T) {
 	})
 }
 
+// An API server whose gate is off drops what makes a device one of several pods, and says nothing of it.
+func TestRealNodeCountsWhereTheAPIServerLetsOnePodAloneTakeADevice(t *testing.T) {
+	c := startControl(t, "DRAConsumableCapacity=false")
+	c.newNode(t, here)
+	n, err := New(Options{Node: here, Config: c.devicesAgent(t), Claims: &kubeletClaims{registered: true, changed: make(chan struct{}, 1)}})
+	c.do(t, err)
+	runNode(t, n)
+	n.Devices().ENIs([]string{"eni-a"}, 15)
+	n.Report(health.Report{Capacity: 11})
+	await(t, "the Node counts, and there are no devices", func() bool {
+		return offersNumber(c.node(t, here), 11) && n.Offers() && len(c.counts(t)) == 0
+	})
+	n.Report(health.Report{Capacity: 12})
+	await(t, "it goes on", func() bool { return offersNumber(c.node(t, here), 12) && len(c.counts(t)) == 0 })
+}
+
 func TestTheNodeCountsWhereNoKubeletAsksForDevices(t *testing.T) {
 	began := time.Now()
 	for _, tt := range []struct {
