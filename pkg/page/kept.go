@@ -18,17 +18,19 @@ type Kept struct {
 	text []byte
 }
 
-// Read returns the page of now: the one that was made less than For ago, else what render writes.
-func (k *Kept) Read(now time.Time, render func(io.Writer) error) ([]byte, error) {
+// Read returns the page of now: the one that was made less than For ago, or since the caller came, else what render writes. However long that takes,
+// who comes meanwhile waits for it and makes no other one. clock is time.Now.
+func (k *Kept) Read(clock func() time.Time, render func(io.Writer) error) ([]byte, error) {
+	came := clock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if age := now.Sub(k.made); k.text != nil && age >= 0 && age < k.For {
+	if k.text != nil && (k.made.After(came) || clock().Sub(k.made) < k.For) {
 		return k.text, nil
 	}
 	var text bytes.Buffer
 	if err := render(&text); err != nil {
 		return nil, fmt.Errorf("make page: %w", err)
 	}
-	k.made, k.text = now, text.Bytes()
+	k.made, k.text = clock(), text.Bytes()
 	return k.text, nil
 }

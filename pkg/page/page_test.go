@@ -26,21 +26,33 @@ func TestAPageMayHaveItsOwnPartsAlone(t *testing.T) {
 
 // What failed is tried again, and what was made lasts a second.
 func TestAPageIsMadeOnceASecond(t *testing.T) {
-	kept := Kept{For: time.Second}
-	noon, made := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), 0
-	render := func(fail error) func(io.Writer) error {
-		return func(w io.Writer) error {
-			made++
-			_, _ = w.Write([]byte{byte('0' + made)})
-			return fail
-		}
-	}
+	kept, noon, made := Kept{For: time.Second}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), 0
+	now := noon
 	for _, tt := range []struct {
-		after time.Duration
-		fail  error
-		want  string
-	}{{0, errors.New("no"), ""}, {0, nil, "2"}, {time.Second - 1, nil, "2"}, {time.Second, nil, "3"}, {0, nil, "4"}} {
-		text, err := kept.Read(noon.Add(tt.after), render(tt.fail))
+		after, waits, takes time.Duration // when somebody comes, how long somebody else makes a page then, and how long it takes if none is kept
+		fail                error
+		want                string
+	}{
+		{0, 0, 0, errors.New("no"), ""},
+		{0, 0, 0, nil, "2"},
+		{time.Second - 1, 0, 0, nil, "2"},
+		{time.Second, 0, 30 * time.Second, nil, "3"},
+		{2 * time.Second, 30 * time.Second, 0, nil, "3"}, // it came while that was made, and waited for it
+		{32*time.Second - 1, 0, 0, nil, "3"},
+		{32 * time.Second, 0, 0, nil, "4"},
+	} {
+		now = noon.Add(tt.after)
+		clock := func() time.Time {
+			is := now
+			now = now.Add(tt.waits)
+			return is
+		}
+		text, err := kept.Read(clock, func(w io.Writer) error {
+			made++
+			now = now.Add(tt.takes)
+			_, _ = w.Write([]byte{byte('0' + made)})
+			return tt.fail
+		})
 		if string(text) != tt.want || (err != nil) != (tt.fail != nil) {
 			t.Errorf("after %s: %q, %v; want %q", tt.after, text, err, tt.want)
 		}

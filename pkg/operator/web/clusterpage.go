@@ -188,7 +188,7 @@ func (m *Metrics) servePage(o Source) http.HandlerFunc {
 			writeText(w, index)
 			return
 		}
-		text, err := kept.Read(time.Now(), func(out io.Writer) error {
+		text, err := kept.Read(time.Now, func(out io.Writer) error {
 			// What one reader gave up is for the next one.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
 			defer cancel()

@@ -156,7 +156,7 @@ func (m *Metrics) servePage(pool ReadPool) http.HandlerFunc {
 			writeAnswer(w, "", index)
 			return
 		}
-		text, err := kept.Read(time.Now(), func(out io.Writer) error {
+		text, err := kept.Read(time.Now, func(out io.Writer) error {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), readTimeout)
 			defer cancel()
 			return nodeTemplate.Execute(out, nodePageOf(m.facts(ctx, pool), time.Now()))
