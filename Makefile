@@ -68,6 +68,7 @@ explore: ## all that can happen to an agent with up to FAULTS (3) faults and POD
 
 kube: ## build etcd and Kubernetes from their Go modules into .build/kube: minutes the first time
 	@scripts/kube.sh build
+	@go list -deps -test ./... >/dev/null # what a cluster's test builds itself it builds where there is no network: this fetches its modules
 
 test-kube: build tools kube ## tests with a real Kubernetes, which make test leaves out where it is not built
 	@scripts/deps.sh test root
