@@ -29,6 +29,21 @@ func (c Config) Need(demand, primaries, most int) int {
 	return max(0, min(max(c.unbounded(demand, primaries), c.MinPool), most))
 }
 
+// Settled returns how many secondary addresses a node has when it has had that many pods for long: Need, and with KPA as many batches as the mean
+// asks for, which is the demand by then (sources/kpa-algorithms.md). The bounds are those of Need.
+func (c Config) Settled(demand, primaries, most int) int {
+	need := c.Need(demand, primaries, most)
+	if c.Strategy != KPA {
+		return need
+	}
+	counted := c.counted(primaries)
+	batches := ceilDiv(100*(max(demand, 0)+counted), max(c.Batch, 1)*c.KPA.Utilization)
+	if batches > 0 {
+		batches = max(batches, c.KPA.Activation)
+	}
+	return max(need, min(batches*c.Batch-counted, most))
+}
+
 // unbounded is Need without MinPool and most. In the document's form it can be
 // negative.
 func (c Config) unbounded(demand, primaries int) int {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -200,4 +201,24 @@ func TestThresholdsRoundHalvesUp(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A pool that begins with nothing and has the same pods for an hour comes to what Settled says, whatever the strategy.
+func TestPoolsSettle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := anyConfig(t)
+		if rapid.Bool().Draw(t, "kpa") {
+			c = anyKPA(t)
+		}
+		c = c.Normal()
+		o := Observation{Demand: rapid.IntRange(0, 90).Draw(t, "pods"), Primaries: rapid.IntRange(0, 3).Draw(t, "primaries"), Most: rapid.IntRange(0, 200).Draw(t, "most"), Valid: true}
+		s, d := New(c, 0, 0), Decision{}
+		for now := range 3600 {
+			s, d = c.Decide(s, time.Duration(now)*time.Second, o)
+			o.Owned = d.Target
+		}
+		if want := c.Settled(o.Demand, o.Primaries, o.Most); d.Target != want {
+			t.Fatalf("%+v of %+v: target %d, want %d", c, o, d.Target, want)
+		}
+	})
 }

@@ -67,7 +67,7 @@ func (p *play) planOf(n *node, pods int) nodePlan {
 		s.ENIs = append(s.ENIs, e)
 	}
 	sizing, most := c.Sizing(s.Limits, s.Families), c.Most(s.Limits, s.Families, s.MaxPods)
-	for _, t := range pool.Plan(c, s, sizing.Need(pods, len(s.ENIs), most)) {
+	for _, t := range pool.Plan(c, s, sizing.Settled(pods, len(s.ENIs), most)) {
 		switch t.Do {
 		case pool.Assign:
 			plan.calls = append(plan.calls, part{assign, t.Count})

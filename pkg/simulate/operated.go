@@ -85,6 +85,9 @@ type fleetJob struct {
 
 func newOperated(w World, f Fleet, s Setting, length time.Duration) *operated {
 	c := &clock{}
+	if f.Topologies.Places > 0 {
+		s.Config.Pool.TopologyPlaces = 0 // the fleet's are kept, and none twice
+	}
 	o := &operated{clock: c, meter: newMeter(c, length), world: w.share(f.Share), rng: rand.New(rand.NewPCG(w.Seed, 3)), fleet: f,
 		conf: order.PoolFor(s.Config.Pool, w.MaxPods, 0), hosted: newHosting(f.Topologies, w.Limits),
 		byName: map[string]*fleetNode{}, steps: map[string][]pool.Step{}, passed: map[string]int{}}
@@ -92,7 +95,7 @@ func newOperated(w World, f Fleet, s Setting, length time.Duration) *operated {
 	o.fleet.Pods -= f.Topologies.Pods
 	families := []eni.Family{eni.IPv4}
 	most := s.Config.Pool.Most(w.Limits, families, w.MaxPods)
-	o.slots = s.Config.Pool.Sizing(w.Limits, families).Need(o.fleet.Pods, 1, min(most, max(0, s.Config.Pool.Most(w.Limits, families, 0)-o.hosted.slots(w.Limits))))
+	o.slots = s.Config.Pool.Sizing(w.Limits, families).Settled(o.fleet.Pods, 1, min(most, max(0, s.Config.Pool.Most(w.Limits, families, 0)-o.hosted.slots(w.Limits))))
 	o.warm = o.warmPool()
 	o.plan = o.firstPlan()
 	o.meter.used = f.Nodes * min(o.warm, o.fleet.Pods)

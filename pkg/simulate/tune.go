@@ -2,12 +2,11 @@ package simulate
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/config/agentconf"
-	"github.com/enipool/enipool/pkg/config/keys"
+	"github.com/enipool/enipool/pkg/pool"
 )
 
 // Candidate is a setting with what it was like.
@@ -32,14 +31,25 @@ type Advice struct {
 type Weighing struct {
 	MaxWait time.Duration
 	Change  time.Duration // for how long an address may be idle for the cost of one change
+
+	// AtOnce is for loads whose pods all come at once and stay. ADDs fail by any setting then, as the cloud lets no more pass, and idle addresses cost what those
+	// at the end do in a day: of how long they last the load tells nothing.
+	AtOnce bool
+	// Ready is how many addresses of all nodes are to be free at the end, for pods that come next.
+	Ready int
+	// Later is how much later, in percent, 99 of 100 pods may have their address than by the fastest of the settings tried. It replaces MaxWait if it is not 0.
+	Later int
 }
 
-// Tune searches for the setting that costs the least. It begins with the base, tries modes and sizes, then delays for the best of them. play plays
-// settings and returns their results in the same order.
+// Tune searches for the setting that costs the least. It begins with the base, tries modes and sizes, then delays for the best of them, of which pods that come
+// at once and stay tell nothing. play plays settings and returns their results in the same order.
 func Tune(base agentconf.Config, by Weighing, play func([]Setting) ([]Result, error)) (Advice, error) {
 	s := search{Weighing: by}
 	if err := s.tryAll(play, sizes(base)); err != nil {
 		return Advice{}, err
+	}
+	if by.AtOnce {
+		return s.advice(), nil
 	}
 	if err := s.tryAll(play, delays(base, s.bestBySize(3))); err != nil {
 		return Advice{}, err
@@ -55,7 +65,19 @@ type search struct {
 
 // cost is what a setting costs, in address-hours.
 func (w Weighing) cost(c Candidate) float64 {
-	return c.Result.Idle.AddressHours + float64(c.Result.Calls.Changes())*w.Change.Hours()
+	hours := c.Result.Idle.AddressHours
+	if w.AtOnce {
+		hours = 24 * w.idle(c)
+	}
+	return hours + float64(c.Result.Calls.Changes())*w.Change.Hours()
+}
+
+// idle is how many addresses are idle by a setting.
+func (w Weighing) idle(c Candidate) float64 {
+	if n := len(c.Result.Series); w.AtOnce && n > 0 {
+		return float64(c.Result.Series[n-1].Idle)
+	}
+	return c.Result.Idle.Mean
 }
 
 func (s *search) tryAll(play func([]Setting) ([]Result, error), list []variant) error {
@@ -75,8 +97,31 @@ func (s *search) tryAll(play func([]Setting) ([]Result, error), list []variant) 
 
 // meetsLimit tells whether the candidate keeps within the limit of Tune.
 func (s *search) meetsLimit(c Candidate) bool {
-	w := c.Result.Waits
-	return w.Failed+w.Never == 0 && time.Duration(w.P99) <= s.MaxWait
+	return s.serves(c) && time.Duration(c.Result.Waits.P99) <= s.limit()
+}
+
+// serves tells whether all pods have addresses as they are to.
+func (w Weighing) serves(c Candidate) bool {
+	r := c.Result
+	if w.AtOnce {
+		return r.Waits.Never == 0 && (r.Served == nil || r.Served.All) && w.idle(c) >= float64(w.Ready)
+	}
+	return r.Waits.Failed+r.Waits.Never == 0
+}
+
+// limit is how long 99 of 100 pods may wait.
+func (s *search) limit() time.Duration {
+	if s.Later == 0 {
+		return s.MaxWait
+	}
+	var least Seconds
+	found := false
+	for _, c := range s.tried {
+		if w := c.Result.Waits; s.serves(c) && (!found || w.P99 < least) {
+			least, found = w.P99, true
+		}
+	}
+	return time.Duration(least) * time.Duration(100+s.Later) / 100
 }
 
 // ranked returns the candidates, the best first: those that keep within the limit, then the
@@ -92,13 +137,23 @@ func (s *search) ranked() []Candidate {
 	}
 	slices.SortStableFunc(missed, func(a, b Candidate) int {
 		x, y := a.Result.Waits, b.Result.Waits
-		return cmp.Or(cmp.Compare(x.Never, y.Never), cmp.Compare(x.Failed, y.Failed), cmp.Compare(x.P99, y.P99), compareIdle(a, b))
+		return cmp.Or(cmp.Compare(x.Never, y.Never), cmp.Compare(x.Failed, y.Failed), cmp.Compare(x.P99, y.P99), s.compareIdle(a, b))
 	})
-	slices.SortStableFunc(kept, func(a, b Candidate) int { return cmp.Or(cmp.Compare(s.cost(a), s.cost(b)), compareIdle(a, b)) })
+	slices.SortStableFunc(kept, func(a, b Candidate) int {
+		return cmp.Or(cmp.Compare(s.cost(a), s.cost(b)), s.compareIdle(a, b), compareSteps(b, a))
+	})
 	return append(kept, missed...)
 }
 
-func compareIdle(a, b Candidate) int { return cmp.Compare(a.Result.Idle.Mean, b.Result.Idle.Mean) }
+func (w Weighing) compareIdle(a, b Candidate) int { return cmp.Compare(w.idle(a), w.idle(b)) }
+
+// compareSteps compares how much a setting asks for at a time: of two that cost the same in this load the one with larger batches calls less often in others.
+func compareSteps(a, b Candidate) int {
+	if a.Config.Pool.Mode != pool.Batch || b.Config.Pool.Mode != pool.Batch {
+		return 0
+	}
+	return cmp.Compare(a.Config.Pool.Scale.Batch, b.Config.Pool.Scale.Batch)
+}
 
 // bestBySize returns the settings of the n best candidates, delays aside.
 func (s *search) bestBySize(n int) []Candidate {
@@ -125,52 +180,4 @@ func (s *search) advice() Advice {
 	}
 	a.Reasons = s.explainBest(a)
 	return a
-}
-
-// explainBest says for people why it is the best.
-func (s *search) explainBest(a Advice) []string {
-	w := a.Best.Result.Waits
-	list := []string{fmt.Sprintf("of 100 pods 99 wait at most %s (allowed: %s), the longest %s; ADDs that fail: %d", w.P99, Seconds(s.MaxWait), w.Max, w.Failed)}
-	if !a.Met {
-		return append(list, fmt.Sprintf("none of the %d settings tried keeps within that; this one comes nearest", a.Tried))
-	}
-	list = append(list, fmt.Sprintf("%d of the %d settings tried keep within that; this one costs the least, where a change in the cloud is worth an address that is idle for %s: %s",
-		a.Kept, a.Tried, keys.ShortDuration(s.Change), a.Best.tell()))
-	if a.Base.Name != a.Best.Name {
-		list = append(list, fmt.Sprintf("%s, which the search began with: %s; 99 of 100 wait at most %s", a.Base.Name, a.Base.tell(), a.Base.Result.Waits.P99))
-	}
-	return append(list, s.explainEnds(a)...)
-}
-
-// tell says what a setting costs, of both kinds.
-func (c Candidate) tell() string {
-	return fmt.Sprintf("%.1f idle addresses on average, %d changes", c.Result.Idle.Mean, c.Result.Calls.Changes())
-}
-
-// explainEnds says what there is for people who weigh otherwise: the least of each kind, and what still less would be paid with.
-func (s *search) explainEnds(a Advice) (list []string) {
-	var saver, calmer, misser *Candidate
-	for i := range s.tried {
-		c := &s.tried[i]
-		fewerIdle, fewerCalls := c.Result.Idle.Mean < a.Best.Result.Idle.Mean, c.Result.Calls.Changes() < a.Best.Result.Calls.Changes()
-		switch {
-		case s.meetsLimit(*c) && fewerIdle && (saver == nil || compareIdle(*c, *saver) < 0):
-			saver = c
-		case s.meetsLimit(*c) && fewerCalls && (calmer == nil || c.Result.Calls.Changes() < calmer.Result.Calls.Changes()):
-			calmer = c
-		case !s.meetsLimit(*c) && fewerIdle && (misser == nil || c.Result.Waits.P99 < misser.Result.Waits.P99):
-			misser = c
-		}
-	}
-	if saver != nil {
-		list = append(list, fmt.Sprintf("the fewest idle addresses: %s, %s", saver.Name, saver.tell()))
-	}
-	if calmer != nil {
-		list = append(list, fmt.Sprintf("the fewest changes: %s, %s", calmer.Name, calmer.tell()))
-	}
-	if misser != nil {
-		w := misser.Result.Waits
-		list = append(list, fmt.Sprintf("too few: %s, %s; 99 of 100 pods would wait at most %s, ADDs that fail: %d", misser.Name, misser.tell(), w.P99, w.Failed))
-	}
-	return list
 }

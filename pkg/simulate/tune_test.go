@@ -31,7 +31,7 @@ func result(idle float64, changes int, wait time.Duration) Result {
 
 func mustTune(t *testing.T, maxWait time.Duration, of func(pool.Config) Result) Advice {
 	t.Helper()
-	a, err := Tune(agentconf.Default(), Weighing{maxWait, time.Hour}, made(of))
+	a, err := Tune(agentconf.Default(), Weighing{MaxWait: maxWait, Change: time.Hour}, made(of))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestIdleAddressesAndCallsAreWeighed(t *testing.T) {
 		48 * time.Hour:   func(p pool.Config) bool { return p.Mode != pool.BestEffort && p.Scale.Batch != 4 },
 		20 * time.Minute: func(p pool.Config) bool { return p.Mode == pool.BestEffort },
 	} {
-		a, err := Tune(agentconf.Default(), Weighing{time.Second, worth}, made(of))
+		a, err := Tune(agentconf.Default(), Weighing{MaxWait: time.Second, Change: worth}, made(of))
 		if err != nil || !want(a.Best.Config.Pool) {
 			t.Errorf("a change is worth %s: best is %s: %v, %v", worth, a.Best.Name, a.Reasons, err)
 		}

@@ -32,6 +32,7 @@ type simulation struct {
 	load         simulate.Load
 	settings     []simulate.Setting
 	fleet        *simulate.Fleet // the nodes for an operator, nil: none is played
+	operated     bool            // by an operator alone
 }
 
 // readInput reads the flags and the files that they name.
@@ -66,7 +67,7 @@ func (f *playFlags) readInput(compare []string) (simulation, error) {
 		s.fleet = f.fleet(s.load)
 	}
 	if s.world.Limits = m.CloudLimits(); s.fleet != nil {
-		s.fleet.Topologies = f.hosted(s.fleet.Nodes, s.world.Limits)
+		s.fleet.Topologies = f.hosted(s.fleet.Nodes, s.world.Limits, base.Pool.TopologyPlaces)
 	}
 	if m.Name != account.AsGiven {
 		s.instanceType = m.Name

@@ -136,10 +136,11 @@ func (s simulation) play(ctx context.Context, screen io.Writer) ([]simulate.Resu
 	return results, err
 }
 
-// plays returns what is played: each setting, and beside it the same with an operator. Of more nodes than agents are played only that.
+// plays returns what is played: each setting, and beside it the same with an operator. Of more nodes than agents are played, and where only it is
+// asked for, that is left.
 func (s simulation) plays() (list []func(context.Context, func(time.Duration)) (simulate.Result, error)) {
 	for _, setting := range s.settings {
-		if len(s.load.Nodes) <= simulate.MostNodes {
+		if !s.operated && len(s.load.Nodes) <= simulate.MostNodes {
 			list = append(list, func(ctx context.Context, done func(time.Duration)) (simulate.Result, error) {
 				return simulate.Run(ctx, s.world, s.load, setting, done)
 			})
@@ -149,7 +150,9 @@ func (s simulation) plays() (list []func(context.Context, func(time.Duration)) (
 		}
 		list = append(list, func(ctx context.Context, done func(time.Duration)) (simulate.Result, error) {
 			named := setting
-			named.Name += ", operator"
+			if !s.operated {
+				named.Name += ", operator"
+			}
 			r, err := simulate.Operate(ctx, s.world, *s.fleet, named, s.load.Duration)
 			done(s.load.Duration)
 			return r, asFlag(err)

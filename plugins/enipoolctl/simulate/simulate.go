@@ -44,15 +44,6 @@ type playFlags struct {
 	output, html string
 }
 
-// operated is the part of the flags about an operator that calls the cloud for all nodes.
-type operated struct {
-	operator bool
-	share    int
-
-	topologyShare, places, drained int
-	strategy                       string
-}
-
 var simulateFormats = []string{"table", "json"}
 
 // Command returns the command simulate of a release.
@@ -79,17 +70,7 @@ func Command(release string) *cobra.Command {
 func (f *simulateFlags) register(cmd *cobra.Command) {
 	f.playFlags.register(cmd)
 	cmd.Flags().StringArrayVar(&f.compare, "compare", nil, "a setting to play, as MODE[:KEY=VALUE,...]; repeatable; default: --config as it is, with start and surge each mode")
-	cmd.Flags().BoolVar(&f.operator, "operator", false, "play each setting of start and surge in a cloud with an operator, too, that calls the cloud for all nodes; then --nodes may be up to 1000000")
-	cmd.Flags().IntVar(&f.share, "share", 80, "percent of the account's rates that the operator takes")
-	cmd.Flags().IntVar(&f.topologyShare, "topology-share", 0, "percent of each node's pods that belong to topologies, with --operator")
-	cmd.Flags().StringVar(&f.strategy, "topology-strategy", "sticky", "how long their addresses stay with the name of a pod: "+strings.Join(strategies(), ", "))
-	cmd.Flags().IntVar(&f.places, "topology-places", 0, "addresses of a node that are kept for them; default: as many whole ENIs as they need")
-	cmd.Flags().IntVar(&f.drained, "drain", 0, "nodes that are drained of them a minute after all pods have addresses")
-	cli.Offer(cmd, "share", "50", "80", "100")
-	cli.Offer(cmd, "topology-share", "10", "20", "50")
-	cli.Offer(cmd, "topology-strategy", strategies()...)
-	cli.Offer(cmd, "topology-places")
-	cli.Offer(cmd, "drain")
+	f.operated.register(cmd, "play each setting of start and surge in a cloud with an operator, too, that calls the cloud for all nodes; then --nodes may be up to 1000000")
 	_ = cmd.RegisterFlagCompletionFunc("compare", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return completeCompare(typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	})

@@ -1,12 +1,15 @@
 package simulate
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"time"
 
 	"github.com/enipool/enipool/pkg/config/keys"
+	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/simulate"
 	"github.com/enipool/enipool/pkg/simulate/report"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
@@ -17,13 +20,14 @@ import (
 type tuneFlags struct {
 	playFlags
 	weighing simulate.Weighing
+	ready    int // addresses that each node is to have free at the end
 }
 
 // TuneCommand returns the command tune of a release.
 func TuneCommand(release string) *cobra.Command {
 	f := &tuneFlags{playFlags: playFlags{release: release}}
 	cmd := &cobra.Command{
-		Use:   "tune --trace FILE | --workload KIND",
+		Use:   "tune --trace FILE | --workload KIND | --cloud CLOUD",
 		Short: "Search the pool's settings for a load and recommend one",
 		Long: `Search the pool's settings for a load and recommend one, with the reasons, the
 runner-up, and the section "pool" to paste into the agent's file.
@@ -36,8 +40,16 @@ save one. Take more where the account's calls are scarce, and less where the sub
 is. What the fewest idle addresses and the fewest changes would be is said too. The
 runner-up is the best one of another size or mode.
 
+Of --workload start and surge all pods come at once, and the cloud's limits make them
+wait. Settings that are at most a tenth slower than the fastest are compared then, or
+those within --max-wait. They are to keep --ready addresses for the pods that come
+next, and idle addresses cost what those at the end do in a day.
+With --operator an operator calls the cloud for all nodes, and a part of the pods may
+belong to topologies: the section has the places that nodes keep for those.
+
 The exit code is 1 if no setting keeps within --max-wait; the one that comes nearest is shown.`,
 		Example: `  enipoolctl tune --trace test/traces/alibaba-gpu-2023.csv --max-wait 1s
+  enipoolctl tune --cloud aws --nodes 1000 --operator --topology-share 20
   enipoolctl tune --workload burst --pods-per-node 40 --max-wait 3s --instance-type m5.large --config agent.yaml -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,20 +60,25 @@ The exit code is 1 if no setting keeps within --max-wait; the one that comes nea
 		},
 	}
 	f.register(cmd)
+	f.operated.register(cmd, "an operator calls the cloud for all nodes, whose pods come at once: start and surge; then --nodes may be up to 1000000")
 	cmd.Flags().DurationVar(&f.weighing.Change, "change-worth", 4*time.Hour, "how long an address may be idle to save one change in the cloud")
 	cli.Offer(cmd, "change-worth", "0s", "1h", "4h", "24h")
-	cmd.Flags().DurationVar(&f.weighing.MaxWait, "max-wait", time.Second, "how long 99 of 100 pods may wait for their address")
+	cmd.Flags().IntVar(&f.ready, "ready", 0, "of start and surge: addresses that a node is to have free for the pods that come next; default: a tenth of its pods")
+	cli.Offer(cmd, "ready")
+	cmd.Flags().DurationVar(&f.weighing.MaxWait, "max-wait", time.Second, "how long 99 of 100 pods may wait for their address; default of start and surge: a tenth longer than by the fastest setting")
 	cli.Offer(cmd, "max-wait", "0s", "500ms", "1s", "3s")
 	cmd.SetFlagErrorFunc(cli.WrongValue)
 	return cmd
 }
 
+// usualLater is how much later than by the fastest setting, in percent, 99 of 100 pods that come at once may have their address if nobody says otherwise:
+// the cloud's limits make them wait for minutes.
+const usualLater = 10
+
 func (f *tuneFlags) run(cmd *cobra.Command) error {
-	if f.weighing.MaxWait < 0 || f.weighing.MaxWait > mostWait {
-		return fmt.Errorf("--max-wait %s: must be 0s to %s", keys.ShortDuration(f.weighing.MaxWait), keys.ShortDuration(mostWait))
-	}
-	if most := 10000 * time.Hour; f.weighing.Change < 0 || f.weighing.Change > most {
-		return fmt.Errorf("--change-worth %s: must be 0s to %s", keys.ShortDuration(f.weighing.Change), keys.ShortDuration(most))
+	f.settleDefaults()
+	if err := f.weigh(); err != nil {
+		return err
 	}
 	page, err := f.beginPage()
 	if err != nil {
@@ -73,8 +90,18 @@ func (f *tuneFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	base := s.settings[0].Config // without --compare it is the file's, or the default
+	pods := s.load.Peak()
+	if s.operated = s.fleet != nil; s.operated {
+		base.Pool.TopologyPlaces = cmp.Or(s.fleet.Topologies.Places, base.Pool.TopologyPlaces)
+		pods -= s.fleet.Topologies.Pods
+	}
+	// A full node has none to spare.
+	room := base.Pool.Most(s.world.Limits, []eni.Family{eni.IPv4}, s.world.MaxPods) - pods
+	f.weighing.Ready = len(s.load.Nodes) * min(f.ready, max(0, room))
 	advice, err := simulate.Tune(base, f.weighing, func(list []simulate.Setting) ([]simulate.Result, error) {
-		s.settings = list
+		if s.settings = list; s.operated && !f.Given("duration") {
+			s.load.Duration = max(s.load.Duration, s.longest())
+		}
 		return s.play(cmd.Context(), cmd.ErrOrStderr())
 	})
 	if err != nil {
@@ -91,6 +118,30 @@ func (f *tuneFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	return &cli.ExitError{Code: 1}
+}
+
+// weigh decides what the search goes by.
+func (f *tuneFlags) weigh() error {
+	w, most := &f.weighing, 10000*time.Hour
+	switch w.AtOnce = simulate.AtOnce(f.load); {
+	case w.MaxWait < 0 || w.MaxWait > mostWait && !w.AtOnce:
+		return fmt.Errorf("--max-wait %s: must be 0s to %s", keys.ShortDuration(w.MaxWait), keys.ShortDuration(mostWait))
+	case w.MaxWait > mostPlayed:
+		return fmt.Errorf("--max-wait %s: must be 0s to %s", keys.ShortDuration(w.MaxWait), keys.ShortDuration(mostPlayed))
+	case w.Change < 0 || w.Change > most:
+		return fmt.Errorf("--change-worth %s: must be 0s to %s", keys.ShortDuration(w.Change), keys.ShortDuration(most))
+	case f.ready < 0:
+		return fmt.Errorf("--ready %d: must be at least 0", f.ready)
+	case f.ready > 0 && !w.AtOnce:
+		return errors.New("--ready: is for --workload start and surge; other loads tell what pods that come next need")
+	}
+	if w.AtOnce && !f.Given("max-wait") {
+		w.Later = usualLater
+	}
+	if w.AtOnce && !f.Given("ready") {
+		f.ready = (f.pods + 9) / 10
+	}
+	return nil
 }
 
 // advisedResults returns the results that people compare: of the setting to take, the

@@ -35,6 +35,9 @@ func poolText(p pool.Config) string {
 		line("preAllocate", p.PreAllocate)
 		line("maxAboveWatermark", p.MaxAboveWatermark)
 	}
+	if p.TopologyPlaces > 0 {
+		line("topologyPlaces", p.TopologyPlaces)
+	}
 	line("delay", keys.ShortDuration(p.Scale.Delay))
 	return b.String()
 }
