@@ -29,7 +29,7 @@ cloud:
 
 // writeConfig writes a node's agent.yaml.
 func writeConfig(at *place, node string) error {
-	text := fmt.Sprintf(agentConfig, node, at.cachePath(node), at.pathOf(node, "agent.json"), lab.V4, at.socketPath())
+	text := fmt.Sprintf(agentConfig, node, at.cachePath(node), at.statePath(node), lab.V4, at.socketPath())
 	return errors.Join(os.MkdirAll(at.pathOf(node), 0o700), os.WriteFile(at.configPath(node), []byte(text), 0o600))
 }
 

@@ -32,6 +32,7 @@ func (at *place) pathOf(names ...string) string {
 func (at *place) socketPath() string              { return at.pathOf("vpc.sock") }
 func (at *place) logPath() string                 { return at.pathOf("serve.log") }
 func (at *place) cachePath(node string) string    { return at.pathOf(node, "node.cache") }
+func (at *place) statePath(node string) string    { return at.pathOf(node, "agent.json") }
 func (at *place) configPath(node string) string   { return at.pathOf(node, "agent.yaml") }
 func (at *place) agentLogPath(node string) string { return at.pathOf(node, "agent.log") }
 

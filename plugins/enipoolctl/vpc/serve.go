@@ -111,7 +111,7 @@ func serve(ctx context.Context, at *place, o options, own bool) (err error) {
 	defer func() { err = errors.Join(err, v.Close()) }()
 	ctx, end := context.WithCancel(ctx)
 	agents := &agents{place: at, program: o.agent}
-	defer func() { end(); agents.running.Wait() }()
+	defer func() { end(); agents.running.Wait(); err = errors.Join(err, tells.endPrograms()) }()
 	if _, err := v.Serve(at.socketPath(), nil); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package vpc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,24 +9,6 @@ import (
 	"syscall"
 	"time"
 )
-
-// removeLeft removes what a server has left that was killed: its namespaces, if they are of this machine, and its files but the log.
-func removeLeft(at *place) error {
-	left, err := readServed(at)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	if left.PID != 0 && !left.Sandbox {
-		for _, name := range append([]string{"vpc", "internet"}, left.Nodes...) {
-			errs = append(errs, left.namespace(name).Remove())
-		}
-	}
-	for _, name := range append([]string{"serve.json", "vpc.sock"}, left.Nodes...) {
-		errs = append(errs, os.RemoveAll(at.pathOf(name)))
-	}
-	return errors.Join(errs...)
-}
 
 // endTime is how long a server may take to remove all.
 const endTime = 30 * time.Second
