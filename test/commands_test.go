@@ -12,12 +12,22 @@ import (
 	"github.com/enipool/enipool/test/kube"
 )
 
+// unbroken puts what a page has in backticks on one line each.
+func unbroken(page string) string {
+	return regexp.MustCompile("(?s)```.*?```|`[^`]*`").ReplaceAllStringFunc(page, func(span string) string {
+		if strings.HasPrefix(span, "```") {
+			return span
+		}
+		return regexp.MustCompile(`\n *`).ReplaceAllString(span, " ")
+	})
+}
+
 // texts returns what people are told: pages, the files of conf with their comments, and the programs' messages, by name.
 func texts(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, page := range pages(t) {
-		all[page] = read(t, page)
+		all[page] = unbroken(read(t, page))
 	}
 	now, _, _ := strings.Cut(all["CHANGELOG.md"], "\n### Changes\n")
 	all["CHANGELOG.md"] = leftColumn.ReplaceAllString(now, "") // there are the former names

@@ -97,7 +97,7 @@ func TestTargetsAndFilesThatPeopleAreToldExist(t *testing.T) {
 				}
 			}
 		}
-		for _, m := range regexp.MustCompile(`(?m)(?:^|[\s\x60([])((?:scripts|conf|pkg|plugins|test|\.ci|\.github)/[\w/.-]*\w)`).FindAllStringSubmatch(text, -1) {
+		for _, m := range regexp.MustCompile(`(?m)(?:^|[\s\x60([])(?:\./)?((?:scripts|conf|pkg|plugins|test|\.ci|\.github)/[\w/.-]*\w)`).FindAllStringSubmatch(text, -1) {
 			if _, err := os.Stat(filepath.Join("..", m[1])); err != nil && !slices.Contains(examplePaths, m[1]) {
 				t.Errorf("%s: %v", page, err)
 			}
