@@ -52,6 +52,9 @@ func TestTheCommandsOfTheREADMEBringAPodByHand(t *testing.T) {
 			debug(t)
 		}
 	}
+	if _, err := os.Stat("/var/lib/enipool-vpc/node-1"); err == nil {
+		t.Error("/var/lib/enipool-vpc/node-1 stays: what the agent keeps over a reboot")
+	}
 	for _, want := range []string{`"address": "10.0.1.`, "agent:      ready", " used ", "1 received", "the VPC is removed"} {
 		if !strings.Contains(seen, want) {
 			t.Errorf("nowhere is %q:\n%s", want, seen)

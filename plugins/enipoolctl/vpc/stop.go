@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/enipool/enipool/pkg/config/lastgood"
 )
 
 // removeLeft removes what a server has left that was killed: its namespaces, if they are of this machine, and its files but the log.
@@ -25,6 +28,12 @@ func removeLeft(at *place) error {
 	}
 	for _, name := range append([]string{"serve.json", "vpc.sock"}, left.Nodes...) {
 		errs = append(errs, os.RemoveAll(at.pathOf(name)))
+	}
+	if lasting := lastgood.Lasting(at.folder); lasting != at.folder { // what agents keep over a reboot
+		for _, name := range left.Nodes {
+			errs = append(errs, os.RemoveAll(filepath.Join(lasting, name)))
+		}
+		_ = os.Remove(lasting) // it stays where something else is in it
 	}
 	return errors.Join(errs...)
 }
