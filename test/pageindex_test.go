@@ -39,3 +39,21 @@ func TestTheIndexNamesEveryPageOfThePackages(t *testing.T) {
 		}
 	}
 }
+
+// Each page is named by an index: README.md, or that of its folder. README.md is to be read in one go.
+func TestTheIndexesNameEveryPage(t *testing.T) {
+	linked := map[string]bool{"README.md": true}
+	for _, index := range []string{"README.md", "pkg/README.md", "conf/migrate/README.md"} {
+		for _, m := range regexp.MustCompile(`\]\(([^)#]+)`).FindAllStringSubmatch(read(t, index), -1) {
+			linked[filepath.Join(filepath.Dir(index), m[1])] = true
+		}
+	}
+	for _, page := range pages(t) {
+		if !linked[page] && page != "pkg/simulate/report/uplot/README.md" { // of what is embedded there
+			t.Errorf("no index names %s", page)
+		}
+	}
+	if lines := strings.Count(read(t, "README.md"), "\n"); lines > 200 {
+		t.Errorf("README.md has %d lines", lines)
+	}
+}

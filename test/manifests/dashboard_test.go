@@ -11,7 +11,10 @@ import (
 // The panels of the operator's dashboard ask for metrics that there are, by labels that these have, and all of its metrics are in the picture.
 func TestTheDashboardOfTheOperatorAsksForMetricsThatThereAre(t *testing.T) {
 	var d struct {
-		UID    string
+		UID        string
+		Templating struct {
+			List []struct{ Name, Definition string }
+		}
 		Panels []struct {
 			ID                       int
 			Type, Title, Description string
@@ -29,7 +32,7 @@ func TestTheDashboardOfTheOperatorAsksForMetricsThatThereAre(t *testing.T) {
 	used, ids, bottom := "", map[int]bool{}, map[int]int{}
 	labels := map[string]string{} // by metric, as the page has them, which is held to the code
 	for _, row := range regexp.MustCompile("(?m)^\\| `(enipool_operator_\\w+)` \\| (.*?) \\|").FindAllStringSubmatch(read(t, root+"/README.md"), -1) {
-		labels[row[1]] = row[2] + " le"
+		labels[row[1]] = row[2] + " le cluster"
 	}
 	for _, p := range d.Panels {
 		if p.Title == "" || p.Description == "" || len(p.Targets) == 0 || ids[p.ID] {
@@ -48,6 +51,9 @@ func TestTheDashboardOfTheOperatorAsksForMetricsThatThereAre(t *testing.T) {
 				t.Errorf("%s: something is not closed: %s", p.Title, q.Expr)
 			}
 			for _, name := range regexp.MustCompile(`\benipool_operator_\w+`).FindAllString(q.Expr, -1) {
+				if strings.Count(q.Expr, name) != strings.Count(q.Expr, name+`{cluster=~"$cluster"`) {
+					t.Errorf("%s: %s is not of the clusters that are chosen", p.Title, name)
+				}
 				base := strings.TrimSuffix(name, "_bucket")
 				if _, there := labels[base]; !there {
 					t.Errorf("%s: there is no metric %s", p.Title, name)
@@ -66,6 +72,9 @@ func TestTheDashboardOfTheOperatorAsksForMetricsThatThereAre(t *testing.T) {
 				}
 			}
 		}
+	}
+	if v := d.Templating.List; len(v) != 2 || v[1].Name != "cluster" || v[1].Definition != "label_values(enipool_operator_build_info, cluster)" {
+		t.Errorf("nobody can choose a cluster: %v", v)
 	}
 	for name := range labels {
 		if name != "enipool_operator_build_info" && !strings.Contains(used, name) {

@@ -108,5 +108,8 @@ func (m *Metrics) writeStatus(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	_ = e.Encode(newest.Status)
+	_ = e.Encode(struct {
+		Format int `json:"format"` // as with what enipoolctl prints for programs: within one version no name goes
+		*status.Status
+	}{1, &newest.Status})
 }

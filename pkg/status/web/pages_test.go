@@ -92,6 +92,9 @@ func TestTheStatusIsServedAsItIs(t *testing.T) {
 	want := status.Status{Node: "n1", Demand: 36, TargetCauses: []string{"no room"}, Addresses: status.Addresses{Attached: 48}}
 	m.Observe(want)
 	w := get(m, "/status")
+	if !strings.HasPrefix(w.Body.String(), "{\n  \"format\": 1,\n  \"node\": \"n1\",") {
+		t.Errorf("it does not begin with the version of its format: %s", w.Body)
+	}
 	var got status.Status
 	err := json.Unmarshal(w.Body.Bytes(), &got)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil || w.Header().Get("Content-Type") != "application/json" {
