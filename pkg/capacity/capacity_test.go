@@ -193,16 +193,20 @@ func TestTheQuotaOfTheVPCBinds(t *testing.T) {
 	if p.Nodes != 22 || p.ByIPs != 496 || *p.ByQuota != 22 || p.ENIs != 88 || p.Limit != ENIQuota || p.Subnets[0].Nodes != 496 {
 		t.Errorf("%+v", p)
 	}
-	if diff := cmp.Diff([]string{"496 nodes need 1984 ENIs, of a quota of 100 there are 90 left: that is 22 nodes"}, p.Notes); diff != "" {
+	if diff := cmp.Diff([]string{"the addresses are enough for 496 nodes with 1984 ENIs; of a quota of 100 there are 90 left: that is 22 nodes"}, p.Notes); diff != "" {
 		t.Error(diff)
 	}
 	in.Need = Need{Nodes: 30}
-	if a := made(t, in).Answer; a.NodesMore != 8 || a.ENIsMore != 30 || a.IPsMore != 0 || a.Met {
+	if a := made(t, in).Answer; a.NodesMore != 8 || a.ENIs != 120 || a.ENIsMore != 30 || a.IPsMore != 0 || a.Met {
 		t.Errorf("30 nodes: %+v", a)
 	}
 	in.Need = Need{Nodes: 22}
-	if p := made(t, in); !p.Answer.Met || p.Limit != MaxPods {
-		t.Errorf("22 nodes: %+v", p)
+	if p := made(t, in); !p.Answer.Met || p.Answer.ENIs != 88 || p.Limit != MaxPods || len(p.Notes) > 0 { // that 496 would not fit is no matter
+		t.Errorf("22 nodes: %+v, %+v", p, p.Answer)
+	}
+	in.Need = Need{Nodes: 22, Pods: 23 * 128} // pods that take more nodes than are named, and there is no quota for them
+	if p := made(t, in); p.Answer.Met || p.Answer.ENIsMore != 2 || p.Limit != ENIQuota || len(p.Notes) != 2 {
+		t.Errorf("pods of 23 nodes: %+v, %+v", p, p.Answer)
 	}
 	in.Quota, in.Need = 0, Need{}
 	if p := made(t, in); p.Nodes != 496 || p.ByQuota != nil || p.Limit != Addresses {
@@ -216,6 +220,9 @@ func TestMainInterfacesTakeNoQuota(t *testing.T) {
 	p := made(t, Input{Instance: m, MaxPods: 39, Quota: 1, Subnets: []Subnet{subnet(t, "10.0.0.0/24", 2)}})
 	if p.Nodes != 6 || p.ByQuota != nil {
 		t.Errorf("%+v", p)
+	}
+	if a := made(t, Input{Instance: m, MaxPods: 39, Quota: 1, Need: Need{Nodes: 6}}).Answer; a.ENIs != 0 || a.ENIsMore != 0 {
+		t.Errorf("%+v", a)
 	}
 }
 

@@ -78,13 +78,31 @@ func (d density) atMost(free []int) int {
 	return d.wholeNodes(all)
 }
 
-// sumZones adds up the zones and applies the quota, which is one for the whole VPC.
-func (p *Plan) sumZones(in Input, perNode density, groups []group) {
-	var all group
+// allOf returns the nodes of all zones.
+func allOf(groups []group) (all group) {
 	for _, g := range groups {
 		all.whole += g.whole
 		all.mixed = append(all.mixed, g.mixed...)
 	}
+	return all
+}
+
+// enisOf returns how many ENIs that number of nodes has: those that were found to fit, the cheapest first, and new ones beside
+// them that lie in one subnet each. kept is how many each has besides.
+func (g group) enisOf(nodes, each, kept int) int {
+	sum := nodes * kept
+	whole := min(nodes, g.whole)
+	for _, n := range slices.Sorted(slices.Values(g.mixed))[:min(nodes-whole, len(g.mixed))] {
+		sum, nodes = sum+n, nodes-1
+	}
+	return sum + nodes*each
+}
+
+// quotaLeft is what others leave of the quota.
+func quotaLeft(in Input) int { return max(in.Quota-in.UsedENIs, 0) }
+
+// sumZones adds up the zones and applies the quota, which is one for the whole VPC.
+func (p *Plan) sumZones(in Input, perNode density, all group) {
 	available := 0
 	for _, z := range p.Zones {
 		available += z.Available
@@ -98,14 +116,12 @@ func (p *Plan) sumZones(in Input, perNode density, groups []group) {
 	if in.Quota == 0 || in.Instance.MainNIC {
 		return
 	}
-	left, each := max(in.Quota-in.UsedENIs, 0), perNode.enis+in.KeptENIs
+	left, each := quotaLeft(in), perNode.enis+in.KeptENIs
 	byQuota := left / each
 	p.ByQuota = &byQuota
-	enis := p.ENIs + p.Nodes*in.KeptENIs
-	if enis <= left {
+	if p.ENIs+p.Nodes*in.KeptENIs <= left {
 		return
 	}
-	p.addNote("%d nodes need %d ENIs, of a quota of %d there are %d left: that is %d nodes", p.ByIPs, enis, in.Quota, left, byQuota)
 	p.Carries = perNode.sumUp(available, min(all.whole, byQuota), mixedWithin(all.mixed, left-all.whole*each, in.KeptENIs)).boundBy(ENIQuota)
 }
 

@@ -11,9 +11,11 @@ type density struct {
 	size, blocks    int // addresses of a block, blocks of a node
 }
 
-func densityOf(m Instance, pods int) density {
+// densityOf returns how a node takes them that keeps places for addresses of other subnets: its ENIs have room for them, too,
+// and each takes the place of a block.
+func densityOf(m Instance, pods, places int) density {
 	per, size := m.PerENI(eni.IPv4), max(m.Block(eni.IPv4).Size, 1)
-	d := density{instance: m, pods: pods, enis: ceilDiv(pods, per), size: size, blocks: ceilDiv(pods, size)}
+	d := density{instance: m, pods: pods, enis: ceilDiv(ceilDiv(pods, size)+places, per/size), size: size, blocks: ceilDiv(pods, size)}
 	d.ips = d.enis + d.blocks*size
 	return d
 }

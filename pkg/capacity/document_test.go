@@ -117,17 +117,17 @@ func TestTheDocumentsClusterOfFiveThousandNodes(t *testing.T) {
 		notes []string
 	}{
 		{"near 30 pods a node it takes 5 subnets of /17 or 3 of /16", Input{MaxPods: 30}, Answer{
-			Nodes: 5000, NodesMore: 5000, PodsMore: 150000, IPsMore: 155000, ENIsMore: 4500,
+			Nodes: 5000, NodesMore: 5000, PodsMore: 150000, IPsMore: 155000, ENIs: 5000, ENIsMore: 4500,
 			Smallest: []New{{16, 2}, {18, 1}, {19, 1}},
 			Alike:    []New{{16, 3}, {17, 5}, {18, 10}},
 		}, nil},
 		{"with 128 pods a node it takes 11 of /16", Input{MaxPods: 128}, Answer{
-			Nodes: 5000, NodesMore: 5000, PodsMore: 150000, IPsMore: 660000, ENIsMore: 19500,
+			Nodes: 5000, NodesMore: 5000, PodsMore: 150000, IPsMore: 660000, ENIs: 20000, ENIsMore: 19500,
 			Smallest: []New{{16, 10}, {20, 1}, {21, 1}},
 			Alike:    []New{{16, 11}},
 		}, nil},
 		{"with 20 pods a node it takes more nodes", Input{MaxPods: 20}, Answer{
-			Nodes: 7500, NodesMore: 7500, PodsMore: 150000, IPsMore: 157500, ENIsMore: 7000,
+			Nodes: 7500, NodesMore: 7500, PodsMore: 150000, IPsMore: 157500, ENIs: 7500, ENIsMore: 7000,
 			Smallest: []New{{16, 2}, {17, 1}},
 			Alike:    []New{{16, 3}, {17, 5}, {18, 10}},
 		}, []string{"5000 nodes of 20 pods are 100000 pods: 150000 pods need 7500 nodes, or max-pods 30"}},

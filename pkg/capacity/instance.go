@@ -44,8 +44,12 @@ func (m Instance) InPrefixes(b eni.Block) Instance {
 // none of theirs.
 func (m Instance) Pods() int { return m.ENIs * m.PerENI(eni.IPv4) }
 
+// PodsBeside returns how many pods the instance can carry where that number of places of any ENI is kept.
+func (m Instance) PodsBeside(places int) int { return m.Pods() - places*max(m.Block(eni.IPv4).Size, 1) }
+
 // Keep returns what of the instance is left for other pods if that number of addresses is kept for pods of topologies, and how
 // many ENIs and addresses those are. Where the cloud puts no address of another subnet on an ENI, they are whole ENIs: whole says so.
+// Else they are places of any ENI, which the instance that is returned still has: PodsBeside tells for how many pods there is room.
 func (m Instance) Keep(places int, whole bool) (general Instance, enis, kept int, err error) {
 	per := m.PerENI(eni.IPv4) / max(m.Block(eni.IPv4).Size, 1) // a topology's ENI has single addresses, never prefixes
 	switch {
@@ -54,7 +58,7 @@ func (m Instance) Keep(places int, whole bool) (general Instance, enis, kept int
 	case places == 0:
 		return m, 0, 0, nil
 	case !whole:
-		if places >= m.Pods() {
+		if m.PodsBeside(places) < 1 {
 			return m, 0, 0, fmt.Errorf("%d: a node carries %d pods, and none is left for others", places, m.Pods())
 		}
 		return m, 0, places, nil

@@ -1,6 +1,10 @@
 package capacity
 
-import "github.com/enipool/enipool/pkg/eni"
+import (
+	"slices"
+
+	"github.com/enipool/enipool/pkg/eni"
+)
 
 // piece is the part of a mixed node that lies in one subnet.
 type piece struct {
@@ -26,6 +30,9 @@ func (d density) mixNodes(left []room) [][]piece {
 	}
 }
 
+// none marks a number of ENIs that can't be dealt out.
+const none = -1 << 40
+
 // spreadNode finds one node with the fewest ENIs, nil if there is none. most[i][k] is
 // how many pods the first i subnets carry with k ENIs.
 func (d density) spreadNode(left []room) []piece {
@@ -38,9 +45,10 @@ func (d density) spreadNode(left []room) []piece {
 		return nil
 	}
 	most := make([][]int, len(left)+1)
-	most[0] = make([]int, d.instance.ENIs+1)
+	most[0] = slices.Repeat([]int{none}, d.instance.ENIs+1)
+	most[0][0] = 0
 	for i, free := range left {
-		most[i+1] = make([]int, d.instance.ENIs+1)
+		most[i+1] = slices.Repeat([]int{none}, d.instance.ENIs+1)
 		for k := range most[i+1] {
 			for j := 0; j <= k && j <= free.addresses; j++ {
 				most[i+1][k] = max(most[i+1][k], most[i][k-j]+d.podsOn(j, free))
@@ -48,7 +56,7 @@ func (d density) spreadNode(left []room) []piece {
 		}
 	}
 	for k, pods := range most[len(left)] {
-		if pods >= d.pods {
+		if pods >= d.pods && k >= d.enis { // fewer have no room for the node's places
 			return d.piecesOf(left, most, k)
 		}
 	}
@@ -72,10 +80,10 @@ func (d density) piecesOf(left []room, most [][]int, k int) []piece {
 				continue
 			}
 			if j > 0 {
-				// With one ENI less there were too few pods, so the surplus is less than
-				// any ENI carries.
-				list = append(list, piece{i, j, pods - surplus})
-				surplus = 0
+				// Without places to keep the surplus is less than any ENI carries: with one ENI less there were too few pods.
+				off := min(surplus, pods)
+				list = append(list, piece{i, j, pods - off})
+				surplus -= off
 			}
 			k -= j
 			break

@@ -16,6 +16,7 @@ type Answer struct {
 	Nodes     int  `json:"nodes"` // that are enough for the need
 	NodesMore int  `json:"missingNodes"`
 	PodsMore  int  `json:"missingPods"`
+	ENIs      int  `json:"neededENIs"`       // that those nodes take of the quota of the VPC, with those that are kept for topologies
 	IPsMore   int  `json:"missingAddresses"` // to take from new subnets
 	ENIsMore  int  `json:"missingENIQuota"`  // to add to the quota of the VPC
 	// Smallest are the new subnets with the fewest addresses that meet the need:
@@ -44,11 +45,14 @@ const (
 
 // answerNeed says what is missing for the need. The nodes of the need limit the pods to max-pods each when all
 // of them fit.
-func (p *Plan) answerNeed(in Input, perNode density) {
+func (p *Plan) answerNeed(in Input, perNode density, all group) {
 	need := max(in.Need.Nodes, (in.Need.Pods+perNode.pods-1)/perNode.pods)
 	answer := &Answer{Need: in.Need, Nodes: need, Met: p.Nodes >= need, Smallest: []New{}, Alike: []New{}}
 	p.Answer = answer
-	if in.Need.Nodes > 0 && p.Nodes >= in.Need.Nodes {
+	if !in.Instance.MainNIC {
+		answer.ENIs = all.enisOf(need, perNode.enis, in.KeptENIs)
+	}
+	if in.Need.Nodes > 0 && answer.Met {
 		p.Limit = MaxPods
 	}
 	// Nodes and pods of the need contradict each other: what takes more nodes counts, and a person decides
@@ -63,22 +67,13 @@ func (p *Plan) answerNeed(in Input, perNode density) {
 	answer.NodesMore = need - p.Nodes
 	answer.PodsMore = max(in.Need.Pods-p.Pods, 0)
 	if p.ByQuota != nil {
-		answer.ENIsMore = p.quotaMissing(in, perNode, need)
+		answer.ENIsMore = max(answer.ENIs+in.UsedENIs-in.Quota, 0)
 	}
 	if more := need - p.ByIPs; more > 0 {
 		answer.IPsMore = more * perNode.ips
 		answer.Smallest = perNode.smallestSubnets(more, in.Reserved)
 		answer.Alike = perNode.subnetsOfOneSize(more, in.Reserved)
 	}
-}
-
-// quotaMissing counts mixed nodes with the ENIs they have, and new ones as whole.
-func (p *Plan) quotaMissing(in Input, d density, need int) int {
-	enis := need * (d.enis + in.KeptENIs)
-	for _, z := range p.Zones {
-		enis += z.ENIs - z.Nodes*d.enis
-	}
-	return max(enis+in.UsedENIs-in.Quota, 0)
 }
 
 // nodesIn returns how many nodes a new subnet carries.

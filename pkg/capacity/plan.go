@@ -15,6 +15,7 @@ type Input struct {
 	Quota    int  // ENIs that the VPC may have, 0 for no quota
 	UsedENIs int  // of the quota, by others
 	KeptENIs int  // of a node, for pods of topologies: they lie in other subnets, and count against the quota
+	Places   int  // of a node, on any of its ENIs, for pods of topologies whose addresses lie in other subnets
 	Mix      bool // ENIs of a node may lie in different subnets of its zone
 	Reserved int  // addresses the cloud keeps of a new subnet
 	Need     Need
@@ -89,17 +90,17 @@ func (s Share) String() string { return fmt.Sprintf("%d.%d", s/10, s%10) }
 // MarshalJSON writes the number of percent, like 9.1.
 func (s Share) MarshalJSON() ([]byte, error) { return []byte(s.String()), nil }
 
-// Make plans. Max-pods above what the instance carries is lowered to that, with a
+// Make plans. Max-pods above what the instance carries beside places is lowered to that, with a
 // note. The order of subnets and zones in the input does not matter.
 func Make(in Input) (Plan, error) {
 	if err := in.validate(); err != nil {
 		return Plan{}, err
 	}
-	p := Plan{MaxPods: min(in.MaxPods, in.Instance.Pods()), Zones: []Zone{}, Subnets: []InPlan{}, Notes: []string{}}
+	p := Plan{MaxPods: min(in.MaxPods, in.Instance.PodsBeside(in.Places)), Zones: []Zone{}, Subnets: []InPlan{}, Notes: []string{}}
 	if p.MaxPods < in.MaxPods {
 		p.addNote("max-pods %d is above the %d pods that such a node carries: planned with %d", in.MaxPods, p.MaxPods, p.MaxPods)
 	}
-	perNode := densityOf(in.Instance, p.MaxPods)
+	perNode := densityOf(in.Instance, p.MaxPods, in.Places)
 	perNode.reserved = in.Reserved
 	if perNode.size > 1 {
 		p.addNote("prefixes of %d addresses: a node's pods take %d of them; where addresses of others lie scattered in a subnet it has fewer whole ones than counted, unless a range of it is reserved for prefixes",
@@ -110,10 +111,15 @@ func Make(in Input) (Plan, error) {
 		p.Subnets = append(p.Subnets, InPlan{Subnet: s.ID, Zone: s.Zone, Carries: perNode.carriesAlone(s)})
 		p.noteSubnet(s, perNode)
 	}
-	groups := p.addZones(in, perNode)
-	p.sumZones(in, perNode, groups)
+	all := allOf(p.addZones(in, perNode))
+	p.sumZones(in, perNode, all)
 	if in.Need != (Need{}) {
-		p.answerNeed(in, perNode)
+		p.answerNeed(in, perNode, all)
+	}
+	if p.Limit == ENIQuota { // not where the nodes of the need fit: that others would not is no matter then
+		left := quotaLeft(in)
+		p.addNote("the addresses are enough for %d nodes with %d ENIs; of a quota of %d there are %d left: that is %d nodes",
+			p.ByIPs, all.enisOf(p.ByIPs, perNode.enis, in.KeptENIs), in.Quota, left, *p.ByQuota)
 	}
 	return p, nil
 }
@@ -125,8 +131,11 @@ func (in Input) validate() error {
 	if in.MaxPods < 1 {
 		return fmt.Errorf("max-pods %d: must be at least 1", in.MaxPods)
 	}
-	if in.Quota < 0 || in.UsedENIs < 0 || in.KeptENIs < 0 || in.Reserved < 0 || in.Need.Nodes < 0 || in.Need.Pods < 0 {
+	if in.Quota < 0 || in.UsedENIs < 0 || in.KeptENIs < 0 || in.Places < 0 || in.Reserved < 0 || in.Need.Nodes < 0 || in.Need.Pods < 0 {
 		return errors.New("quota, used ENIs, reserved addresses and needs must not be negative")
+	}
+	if in.Instance.PodsBeside(in.Places) < 1 {
+		return fmt.Errorf("%d places: a node carries %d pods, and none is left for others", in.Places, in.Instance.Pods())
 	}
 	ids := map[string]bool{}
 	for _, s := range in.Subnets {

@@ -39,6 +39,7 @@ func drawRooms(t *rapid.T, d density, most int) []room {
 func drawInput(t *rapid.T) Input {
 	in := Input{Instance: drawInstance(t), Reserved: rapid.SampledFrom([]int{2, 3, 5}).Draw(t, "reserved")}
 	in.MaxPods = rapid.IntRange(1, in.Instance.Pods()).Draw(t, "max-pods")
+	in.Places = rapid.SampledFrom([]int{0, 0, rapid.IntRange(0, (in.Instance.Pods()-in.MaxPods)/max(in.Instance.V4Block.Size, 1)).Draw(t, "room")}).Draw(t, "places")
 	in.Quota = rapid.SampledFrom([]int{0, 1, 20, 500}).Draw(t, "quota")
 	in.UsedENIs = rapid.IntRange(0, 25).Draw(t, "used ENIs")
 	in.Mix = rapid.Bool().Draw(t, "mix")
@@ -51,6 +52,16 @@ func drawInput(t *rapid.T) Input {
 		})
 	}
 	return in
+}
+
+// drawDensity is a node of some max-pods that keeps some places, of as many as it has.
+func drawDensity(t *rapid.T, m Instance) (d density, places int) {
+	pods := rapid.IntRange(1, m.Pods()).Draw(t, "max-pods")
+	size := max(m.Block(eni.IPv4).Size, 1)
+	if rapid.Bool().Draw(t, "keeps") {
+		places = rapid.IntRange(0, m.Pods()/size-ceilDiv(pods, size)).Draw(t, "places")
+	}
+	return densityOf(m, pods, places), places
 }
 
 func drawn(t *rapid.T, in Input) Plan {
@@ -80,7 +91,7 @@ func TestEveryPlanAddsUp(t *testing.T) {
 			if c.Used < c.Pods+c.ENIs || c.Used >= c.Pods+c.ENIs+max(c.Nodes, 1)*size || c.Wasted != c.Available-c.Used || c.Wasted < 0 || c.Pods != c.Nodes*p.MaxPods {
 				t.Errorf("does not add up: %+v", c)
 			}
-			if c.Pods > c.ENIs*in.Instance.PerENI(eni.IPv4) || c.ENIs > c.Nodes*in.Instance.ENIs {
+			if c.Pods+c.Nodes*in.Places*size > c.ENIs*in.Instance.PerENI(eni.IPv4) || c.ENIs > c.Nodes*in.Instance.ENIs {
 				t.Errorf("too much for the ENIs or the nodes: %+v", c)
 			}
 		}
@@ -162,7 +173,7 @@ func TestTheOrderOfTheInputIsNoMatter(t *testing.T) {
 func TestMixedNodesCanBeBuilt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawInstance(t)
-		d := densityOf(m, rapid.IntRange(1, m.Pods()).Draw(t, "max-pods"))
+		d, places := drawDensity(t, m)
 		left := drawRooms(t, d, 8)
 		free := slices.Clone(left)
 		for _, node := range d.mixNodes(slices.Clone(left)) {
@@ -171,11 +182,11 @@ func TestMixedNodesCanBeBuilt(t *testing.T) {
 				free[p.Subnet].addresses -= ceilDiv(p.Pods, d.size)*d.size + p.ENIs
 				free[p.Subnet].blocks -= ceilDiv(p.Pods, d.size)
 				pods, enis = pods+p.Pods, enis+p.ENIs
-				if p.Pods < p.ENIs || p.Pods > p.ENIs*m.PerENI(eni.IPv4) || free[p.Subnet].addresses < 0 || free[p.Subnet].blocks < 0 {
+				if places == 0 && p.Pods < p.ENIs || p.Pods < 0 || p.Pods > p.ENIs*m.PerENI(eni.IPv4) || free[p.Subnet].addresses < 0 || free[p.Subnet].blocks < 0 {
 					t.Errorf("can't be: %+v of %+v free", p, left[p.Subnet])
 				}
 			}
-			if pods != d.pods || enis > m.ENIs {
+			if pods != d.pods || enis > m.ENIs || ceilDiv(pods, d.size)+places > enis*m.PerENI(eni.IPv4)/d.size {
 				t.Errorf("a node of %d pods has %d, on %d ENIs of at most %d", d.pods, pods, enis, m.ENIs)
 			}
 		}
@@ -192,11 +203,14 @@ func TestANodeIsFoundIfThereIsOne(t *testing.T) {
 		if rapid.Bool().Draw(t, "prefixes") {
 			m = m.InPrefixes(eni.Block{Bits: 30, Size: 4})
 		}
-		d := densityOf(m, rapid.IntRange(1, m.Pods()).Draw(t, "max-pods"))
+		d, _ := drawDensity(t, m)
 		left := drawRooms(t, d, 4)
-		var most func(i, enis int) int
+		var most func(i, enis int) int // with exactly that number
 		most = func(i, enis int) int {
-			best := 0
+			best := none
+			if i == len(left) && enis == 0 {
+				best = 0
+			}
 			if i < len(left) {
 				for j := 0; j <= min(enis, left[i].addresses); j++ {
 					whole := min(j*(m.V4-1)/d.size, left[i].blocks, (left[i].addresses-j)/d.size)
@@ -205,7 +219,11 @@ func TestANodeIsFoundIfThereIsOne(t *testing.T) {
 			}
 			return best
 		}
-		if found, is := d.spreadNode(left) != nil, most(0, m.ENIs) >= d.pods; found != is {
+		is := false
+		for enis := d.enis; enis <= m.ENIs; enis++ {
+			is = is || most(0, enis) >= d.pods
+		}
+		if found := d.spreadNode(left) != nil; found != is {
 			t.Errorf("found: %v, there is one: %v", found, is)
 		}
 	})
@@ -260,7 +278,7 @@ func single(list []New) [][]New {
 func TestTheSmallestSubnetsAreTheSmallest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawInstance(t)
-		d := densityOf(m, rapid.IntRange(1, m.Pods()).Draw(t, "max-pods"))
+		d, _ := drawDensity(t, m)
 		need := rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(1, 6000)).Draw(t, "nodes")
 		const reserved = 2
 		size := func(p int) int {

@@ -18,6 +18,7 @@ type planned struct {
 	Cloud     string `json:"cloud"`
 	Reserved  int    `json:"reservedPerSubnet"`
 	Quota     int    `json:"eniQuota"`
+	Used      int    `json:"enisUsed,omitempty"` // of the quota, by others
 	Instance  string `json:"machine"`
 	MaxENIs   int    `json:"maxENIs"`
 	IPsPerENI int    `json:"ipsPerENI"`
@@ -27,6 +28,7 @@ type planned struct {
 	KeptENIs  int    `json:"topologyENIs,omitempty"`   // that those are
 	capacity.Plan
 	Topologies *fit.Plan `json:"topologyPlan,omitempty"` // the same whatever max-pods is
+	Operator   *start    `json:"operator,omitempty"`
 }
 
 // isMissed tells whether something that is needed does not fit.
@@ -78,13 +80,17 @@ func (f *commandFlags) plansFor(instance account.Instance, subnets []capacity.Su
 	for _, pods := range densities {
 		p, err := capacity.Make(capacity.Input{
 			Subnets: left, Zones: f.zones, Instance: node.general, MaxPods: pods,
-			Quota: f.quota, UsedENIs: f.usedENIs, KeptENIs: node.enis, Mix: f.mix, Reserved: f.Reserved, Need: f.need,
+			Quota: f.quota, UsedENIs: f.usedENIs, KeptENIs: node.enis, Places: node.anywhere(), Mix: f.mix, Reserved: f.Reserved, Need: f.need,
 		})
 		if err != nil {
 			return nil, err
 		}
 		p.Notes = append(p.Notes, notes...)
-		list = append(list, planned{f.Cloud, f.Reserved, f.quota, node.Name, node.ENIs, node.V4, node.most, f.Prefixes, node.places, node.enis, p, topologies})
+		started, err := f.startAll(node, p.MaxPods)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, planned{f.Cloud, f.Reserved, f.quota, f.usedENIs, node.Name, node.ENIs, node.V4, node.most, f.Prefixes, node.places, node.enis, p, topologies, started})
 	}
 	return list, nil
 }

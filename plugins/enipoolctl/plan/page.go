@@ -65,7 +65,7 @@ func viewOf(plans []planned) pageView {
 		of := plansOf(plans[i:], p.Instance)
 		is := pageInstance{Name: p.Instance, Facts: factLines(p), sheet: sheetOf(of)}
 		for _, each := range of {
-			for _, line := range remarkLines(each.Plan) {
+			for _, line := range each.remarkLines() {
 				is.Remarks = append(is.Remarks, fmt.Sprintf("max-pods %d: %s", each.MaxPods, line))
 			}
 		}
@@ -91,10 +91,8 @@ func verdictOn(plans []planned) (head string, reasons []string) {
 	for _, p := range plans {
 		of := fmt.Sprintf("%s, max-pods %d", p.Instance, p.MaxPods)
 		reasons = append(reasons, fmt.Sprintf("%s: %d nodes with %d pods; the limit is %s", of, p.Carries.Nodes, p.Carries.Pods, p.Carries.Limit))
-		if p.Answer != nil {
-			for _, line := range answerLines(*p.Answer) {
-				reasons = append(reasons, of+": "+line)
-			}
+		for _, line := range p.needLines() {
+			reasons = append(reasons, of+": "+line)
 		}
 	}
 	if t := plans[0].Topologies; t != nil {

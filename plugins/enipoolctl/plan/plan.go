@@ -2,6 +2,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ type commandFlags struct {
 	output, html    string
 
 	karpenter, clusterAutoscaler bool
+	operated
 }
 
 var formats = []string{"table", "json", "yaml", "csv"}
@@ -45,7 +47,7 @@ binds, and what is missing for --nodes or --pods:
 
 A subnet is [ID=]CIDR[@ZONE], or ID[@ZONE] with --available ID=N. Nodes and their
 ENIs share a zone. The limit is what must grow for more pods: addresses, eniQuota,
-or maxPods if all nodes of --nodes fit.
+or maxPods if --nodes, and --pods with them, fit.
 
 What a node carries is told by --instance-type, by --cpus and --memory (Baidu's
 rules), or by --max-enis and --ips-per-eni, which win over the others and are what a
@@ -74,8 +76,18 @@ Where no ENI carries addresses of another subnet than its own they are whole ENI
 
   ENIs of topologies = ceil(topology-places / (addresses of an ENI - 1))
 
-With --cross-subnet ENIs carry them, as with cloud.crossSubnet of operator.yaml: the
-ENIs that nodes have anyway carry pods of topologies, and none lies in their subnets.
+With --cross-subnet ENIs carry them, as with cloud.crossSubnet of operator.yaml: no ENI
+lies in subnets of topologies, and places are on the ENIs that nodes have anyway:
+
+  ENIs of a node = ceil((max-pods + topology-places) / (addresses of an ENI - 1))
+
+With --operator it says how long it takes at least until all pods have addresses when
+all of --nodes start at once, max-pods on each or what --pods comes to, with an operator
+that takes --share percent of what an account's rates usually are; how many requests
+that change something it takes, and which kind of request passes last. Agents are taken
+to have their default configuration, and pods of topologies count that --topology-pods
+and --topology-places tell of. enipoolctl simulate --operator plays it: these are the
+BOUND and PLAN that it prints.
 
 Autoscalers know of addresses only what they are told. --karpenter prints NodeOverlays
 by which Karpenter knows how many pods can have one on nodes of a type, and
@@ -89,7 +101,8 @@ The exit code is 1 if --nodes, --pods or pods of topologies do not fit.`,
   enipoolctl plan --karpenter --instance-type m5.large --instance-type m5.xlarge --prefixes
   enipoolctl plan --subnet a=10.0.0.0/20 --subnet db=10.0.16.0/24 --instance-type m5.large -f topologies.yaml --topology-pods databases=30 --topology-places 9 --nodes 50
   kubectl get subnets.enipool.io,podsubnettopologies -o yaml | enipoolctl plan --instance-type m5.large -f - --topology-places 9
-  enipoolctl plan --nodes 5000 --pods 150000 --max-pods 30 --max-enis 8 --ips-per-eni 40`,
+  enipoolctl plan --nodes 5000 --pods 150000 --max-pods 30 --max-enis 8 --ips-per-eni 40
+  enipoolctl plan --subnet 10.0.0.0/16 --instance-type m5.xlarge --nodes 200 --max-pods 30 --operator`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if !slices.Contains(formats, f.output) {
@@ -98,7 +111,7 @@ The exit code is 1 if --nodes, --pods or pods of topologies do not fit.`,
 			if f.objects, err = f.ReadObjects(cmd.InOrStdin()); err != nil {
 				return err
 			}
-			if err := f.checkObjects(); err != nil {
+			if err := cmp.Or(f.checkObjects(), f.checkOperator()); err != nil {
 				return err
 			}
 			if f.forAutoscalers() {
@@ -135,6 +148,7 @@ func (f *commandFlags) registerAll(cmd *cobra.Command) {
 	flags.IntSliceVar(&f.maxPods, "max-pods", nil, "most pods of a node; repeatable; default: 110, or what a node carries if that is less")
 	flags.IntVar(&f.need.Nodes, "nodes", 0, "nodes that the cluster should have at least")
 	flags.IntVar(&f.need.Pods, "pods", 0, "pods that the cluster should have at least")
+	f.operated.register(cmd)
 	flags.BoolVar(&f.mix, "mix-subnets", false, "let the ENIs of a node lie in different subnets of its zone")
 	flags.BoolVar(&f.across, "cross-subnet", false, "ENIs carry addresses of topologies' subnets though they lie in others, as with cloud.crossSubnet; not on aws")
 	flags.IntVar(&f.quota, "eni-quota", 0, "ENIs that the VPC may have, 0 for any number; default: 5000 on aws, 500 on baidu, else any")

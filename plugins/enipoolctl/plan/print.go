@@ -4,11 +4,13 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/enipool/enipool/pkg/capacity"
+	"github.com/enipool/enipool/pkg/simulate"
 	"github.com/enipool/enipool/plugins/enipoolctl/account"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 )
@@ -51,7 +53,7 @@ func printInstance(w io.Writer, plans []planned) error {
 		return err
 	}
 	for _, p := range plans {
-		if lines := remarkLines(p.Plan); len(lines) > 0 {
+		if lines := p.remarkLines(); len(lines) > 0 {
 			fmt.Fprintf(w, "\nwith max-pods %d\n  %s\n", p.MaxPods, strings.Join(lines, "\n  "))
 		}
 	}
@@ -140,7 +142,7 @@ func rowsOf(p capacity.Plan) []row {
 }
 
 // remarkLines says in sentences what a table can't.
-func remarkLines(p capacity.Plan) []string {
+func (p planned) remarkLines() []string {
 	var lines []string
 	for _, n := range p.Notes {
 		lines = append(lines, "note: "+n)
@@ -148,10 +150,32 @@ func remarkLines(p capacity.Plan) []string {
 	if p.AtMost > p.ByIPs {
 		lines = append(lines, fmt.Sprintf("note: %d nodes were found to fit, no way of dealing out ENIs has more than %d", p.ByIPs, p.AtMost))
 	}
-	if p.Answer != nil {
-		lines = append(lines, answerLines(*p.Answer)...)
+	return append(lines, p.needLines()...)
+}
+
+// needLines says whether what is needed fits, what of the quota it takes, and how long it takes to start it.
+func (p planned) needLines() []string {
+	if p.Answer == nil {
+		return nil
 	}
-	return lines
+	return slices.Concat(answerLines(*p.Answer), []string{p.quotaLine(*p.Answer)}, p.Operator.lines())
+}
+
+// quotaLine says how many ENIs the nodes of the need have, beside what they may have.
+func (p planned) quotaLine(a capacity.Answer) string {
+	kept, quota := "", fmt.Sprintf("the quota is %d", p.Quota)
+	if p.KeptENIs > 0 {
+		kept = fmt.Sprintf(", %d of them kept for topologies", a.Nodes*p.KeptENIs)
+	}
+	switch {
+	case a.ENIs == 0:
+		return fmt.Sprintf("%d nodes take no ENI of the quota: pods have addresses of main interfaces", a.Nodes)
+	case p.Quota == 0:
+		quota = "any number is allowed"
+	case p.Used > 0:
+		quota += fmt.Sprintf(", of which others use %d", p.Used)
+	}
+	return fmt.Sprintf("%d nodes need %d ENIs%s; %s", a.Nodes, a.ENIs, kept, quota)
 }
 
 func answerLines(a capacity.Answer) []string {
@@ -194,7 +218,8 @@ func newText(list []capacity.New, separator string) string {
 }
 
 var csvColumns = strings.Fields(`machine maxPods scope subnet zone available enisPerNode ipsPerNode nodes pods enis fullENIs
-	used wasted wastedPercent limit missingNodes missingPods missingAddresses missingENIQuota smallestSubnets`)
+	used wasted wastedPercent limit missingNodes missingPods missingAddresses missingENIQuota smallestSubnets
+	neededENIs eniQuota operatorShare operatorNodes operatorPods operatorChanges operatorAfter operatorBy operatorPlanned operatorPlannedAfter`)
 
 // printPlansCSV prints a row for each subnet, zone and cluster, in columns named
 // like the keys of the json.
@@ -208,7 +233,7 @@ func printPlansCSV(w io.Writer, plans []planned) error {
 				line = append(line, strconv.Itoa(n))
 			}
 			line = append(line, r.WastedShare.String(), string(r.Limit))
-			lines = append(lines, append(line, missingCells(r, p.Answer)...))
+			lines = append(lines, slices.Concat(line, missingCells(r, p.Answer), p.quotaCells(r), p.operatorCells(r)))
 		}
 	}
 	return out.WriteAll(lines)
@@ -223,4 +248,25 @@ func missingCells(r row, a *capacity.Answer) []string {
 		cells = append(cells, strconv.Itoa(n))
 	}
 	return append(cells, newText(a.Smallest, " + "))
+}
+
+func (p planned) quotaCells(r row) []string {
+	if r.scope != "cluster" || p.Answer == nil {
+		return make([]string, 2)
+	}
+	return []string{strconv.Itoa(p.Answer.ENIs), strconv.Itoa(p.Quota)}
+}
+
+func (p planned) operatorCells(r row) []string {
+	o := p.Operator
+	if r.scope != "cluster" || o == nil {
+		return make([]string, 8)
+	}
+	return []string{strconv.Itoa(o.Share), strconv.Itoa(o.Nodes), strconv.Itoa(o.Pods), strconv.Itoa(o.Changes), secondsText(o.After), o.By, strconv.Itoa(o.Planned), secondsText(o.PlannedAfter)}
+}
+
+// secondsText is a time as json has it.
+func secondsText(s simulate.Seconds) string {
+	text, _ := s.MarshalJSON() // a number always can be
+	return string(text)
 }

@@ -35,10 +35,16 @@ func (f *commandFlags) keepPlaces(m account.Instance) (n keptNode, err error) {
 	if n.general, n.enis, n.places, err = m.Keep(f.Places, !f.carriesAcross()); err != nil {
 		return n, fmt.Errorf("--topology-places %w", err)
 	}
-	if n.most = n.general.Pods(); n.enis == 0 {
-		n.most -= n.places
-	}
+	n.most = n.general.PodsBeside(n.anywhere())
 	return n, nil
+}
+
+// anywhere is how many of the places that are kept may be on any ENI.
+func (n keptNode) anywhere() int {
+	if n.enis > 0 {
+		return 0
+	}
+	return n.places
 }
 
 // carriesAcross tells whether ENIs carry addresses of other subnets than their own.
@@ -222,6 +228,9 @@ func topologyLines(plan fit.Plan) []string {
 	head := fmt.Sprintf("needed: addresses for %d pods of topologies: ", pods)
 	if plan.Met {
 		return append(lines, head+"fits")
+	}
+	if holds == pods {
+		return append(lines, head+"does not fit, nodes keep too few places")
 	}
 	return append(lines, fmt.Sprintf("%sdoes not fit, subnets and ranges hold %d", head, holds))
 }

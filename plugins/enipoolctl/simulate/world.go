@@ -78,18 +78,16 @@ func parseBucket(text string) (sim.Bucket, error) {
 	return sim.Bucket{Burst: n, Every: time.Duration(math.Round(float64(time.Second) / perSecond))}, nil
 }
 
-// timedCalls are what --latency calls the methods of a cloud, and how long each takes
-// by default.
+// timedCalls are what --latency calls the methods of a cloud.
 var timedCalls = []struct {
 	name    string
-	usual   sim.Latency
 	methods []string
 }{
-	{"describe", sim.Latency{Base: 100 * time.Millisecond, Jitter: 100 * time.Millisecond}, []string{"Limits", "Interfaces", "Subnets"}},
-	{"assign", sim.Latency{Base: 600 * time.Millisecond, Jitter: 400 * time.Millisecond}, []string{"AssignAddresses"}},
-	{"unassign", sim.Latency{Base: 600 * time.Millisecond, Jitter: 400 * time.Millisecond}, []string{"UnassignAddresses"}},
-	{"create", sim.Latency{Base: 4 * time.Second, Jitter: 3 * time.Second}, []string{"CreateInterface"}},
-	{"delete", sim.Latency{Base: time.Second, Jitter: time.Second}, []string{"DeleteInterface"}},
+	{"describe", []string{"Limits", "Interfaces", "Subnets"}},
+	{"assign", []string{"AssignAddresses"}},
+	{"unassign", []string{"UnassignAddresses"}},
+	{"create", []string{"CreateInterface"}},
+	{"delete", []string{"DeleteInterface"}},
 }
 
 // latencies returns how long each method takes.
@@ -107,15 +105,13 @@ func latencies(texts []string) (map[string]sim.Latency, error) {
 		}
 		typed[call] = l
 	}
-	list := map[string]sim.Latency{}
 	// Calls that nobody named take as long as they usually do, never no time at all.
+	list := simulate.UsualLatency()
 	for _, c := range timedCalls {
-		l, found := typed[c.name]
-		if !found {
-			l = c.usual
-		}
-		for _, method := range c.methods {
-			list[method] = l
+		if l, found := typed[c.name]; found {
+			for _, method := range c.methods {
+				list[method] = l
+			}
 		}
 	}
 	return list, nil
@@ -124,8 +120,10 @@ func latencies(texts []string) (map[string]sim.Latency, error) {
 // usualLatencies are the defaults of --latency.
 func usualLatencies() []string {
 	var texts []string
+	usual := simulate.UsualLatency()
 	for _, c := range timedCalls {
-		texts = append(texts, fmt.Sprintf("%s=%s+%s", c.name, c.usual.Base, c.usual.Jitter))
+		l := usual[c.methods[0]]
+		texts = append(texts, fmt.Sprintf("%s=%s+%s", c.name, l.Base, l.Jitter))
 	}
 	return texts
 }
