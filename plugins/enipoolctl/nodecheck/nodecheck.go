@@ -87,6 +87,12 @@ func (f askFlags) rows(ctx context.Context) ([]row, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--root %s: %w", f.root, err)
 	}
+	if is, err := os.Stat(root); err != nil || !is.IsDir() { // nothing is in the way there, and all would seem well
+		return nil, fmt.Errorf("--root %s: there is no such folder: it must be where the node's file system is mounted", f.root)
+	}
+	if !filepath.IsAbs(f.confDir) {
+		return nil, fmt.Errorf("--conf-dir %s: must be an absolute path, as the node sees it", f.confDir)
+	}
 	conf, has, err := f.readConfig()
 	if err != nil {
 		return nil, err
