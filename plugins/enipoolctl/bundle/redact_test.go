@@ -50,6 +50,7 @@ func TestCredentialsAreTakenOutOfAllForms(t *testing.T) {
 		"a list in a list":                    "- tokens:\n    - S3CRET\n    - - S3CRET\n",
 		"a list, in an object":                `{"agent.yaml":"cloud:\n  tokens:\n  - S3CRET\n  - S3CRET","y":1}`,
 		"a list in indented JSON":             "\"tokens\": [\n  \"a]: {\",\n  \"S3CRET\"\n]",
+		"lines below an empty one":            "token: |\n\n  S3CRET\n",
 		"a value on a line of its own":        "password:\n  S3CRET\n",
 		"a short bearer token":                "curl -H 'X: Bearer S3CRET' and bearer S3CRET",
 		"a short bearer token in JSON":        `{"h":"Bearer S3CRET"}`,

@@ -34,9 +34,9 @@ func redactBlocks(text []byte) []byte {
 // blockLength returns how long the lines are that are further in, without the end of the last one. inner tells that they are within a string.
 func blockLength(text []byte, indent int, inner bool) int {
 	length := 0
-	for length < len(text) {
+	for first := true; length < len(text); first = false {
 		from := length
-		if length > 0 {
+		if !first {
 			from += lineBreak(text[length:])
 			if from == length {
 				return length // the string ends
