@@ -78,6 +78,16 @@ func (f fights) end(now, pause time.Duration) (ended []fight) {
 	return ended
 }
 
+// due is when the first fight of which nothing more comes is at an end, 0 for none: no comparison need come then.
+func (f fights) due(pause time.Duration) (at time.Duration) {
+	for _, row := range f {
+		if ends := row.last + pause + 1; row.isFight() && (at == 0 || ends < at) {
+			at = ends
+		}
+	}
+	return at
+}
+
 // list returns the fights, the one of the most repairs first.
 func (f fights) list() []fight {
 	var list []fight
@@ -154,7 +164,7 @@ func (a *Agent) tellFights(now time.Duration) {
 	boot := a.Wall().Add(-now).Round(time.Second)
 	for _, f := range a.fights.list() {
 		a.status.Undone = append(a.status.Undone, status.Undone{Change: f.change, Times: f.times,
-			First: boot.Add(f.first), Last: boot.Add(f.last), Who: f.seek()})
+			First: boot.Add(f.first), Last: boot.Add(f.last), Who: f.seek(), ShownFor: a.fightPause().String()})
 	}
 }
 

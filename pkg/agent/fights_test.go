@@ -155,7 +155,13 @@ func TestARepairThatSomebodyUndoesIsToldOnceAndUntilItStays(t *testing.T) {
 			t.Errorf("%d warnings and %d lines for repairs in five minutes", warned, info)
 		}
 		undo()
-		sleep(5 * time.Minute)
+		sleep(50 * time.Second)
+		n.disturb <- struct{}{} // a tick: the next one by itself comes well after the end of the fight
+		sleep(fightPause - 45*time.Second)
+		if st := n.status(); len(st.Undone) > 0 || st.Problem != "" || log.count("what was undone again and again stays") != 1 {
+			t.Errorf("%s after it was undone last status tells %+v, problem %q", fightPause+5*time.Second, st.Undone, st.Problem)
+		}
+		sleep(3 * time.Minute)
 		if st := n.status(); len(st.Undone) > 0 || st.Problem != "" || log.count("what was undone again and again stays") != 1 {
 			t.Errorf("when it stays status tells %+v, problem %q; log: %d", st.Undone, st.Problem, log.count("stays"))
 		}

@@ -189,5 +189,5 @@ func (a *Agent) untilNextTick(now time.Duration) time.Duration {
 		hand = now + soon
 	}
 	return a.agenda.untilNext(now, a.conf.Resync, a.lookDue(now), a.backoffs.next(now), a.pressure.eases(), a.decision.Again,
-		a.mem.Health.Again(a.conf.Kubernetes.Health), now+a.links.next(now), hand, a.supply.again())
+		a.mem.Health.Again(a.conf.Kubernetes.Health), now+a.links.next(now), hand, a.supply.again(), a.fights.due(a.fightPause()))
 }

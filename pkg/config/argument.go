@@ -7,13 +7,21 @@ import (
 	"strings"
 )
 
+// StrayArgument returns the error of a command that takes none and got that one.
+func StrayArgument(command, arg string) error {
+	return fmt.Errorf("%s takes flags alone, and not %q; see %s --help", command, arg, command)
+}
+
 // UnknownArgument returns the error of a program whose first argument is none of its commands, nil where it got
-// no argument. One that looks like a file is most likely the configuration, which --config names.
+// no argument. A program without commands takes flags alone. One that looks like a file is most likely the configuration, which --config names.
 func UnknownArgument(program string, commands, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	wrong := fmt.Sprintf("unknown command %q for %q", args[0], program)
+	if len(commands) == 0 {
+		wrong = fmt.Sprintf("%s takes flags alone, and not %q", program, args[0])
+	}
 	isFile := slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(args[0])) || strings.Contains(args[0], "/")
 	switch command := Meant(args[0], commands); {
 	case isFile:

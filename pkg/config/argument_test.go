@@ -13,6 +13,14 @@ func TestAWordThatIsNoCommandIsToldWithWhatWasMeant(t *testing.T) {
 			t.Errorf("%s: %v, want %s", arg, err, want)
 		}
 	}
+	for arg, want := range map[string]string{
+		"now":           `enipool-operator takes flags alone, and not "now"; see enipool-operator --help`,
+		"operator.yaml": `enipool-operator takes flags alone, and not "operator.yaml"; did you mean enipool-operator --config operator.yaml?`,
+	} {
+		if err := UnknownArgument("enipool-operator", nil, []string{arg}); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", arg, err, want)
+		}
+	}
 	if err := UnknownArgument("enipool-agent", []string{"install"}, nil); err != nil {
 		t.Error(err)
 	}

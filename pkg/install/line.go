@@ -16,12 +16,13 @@ const (
 	Published      // the network configuration, for the runtime to see
 	Withdrew       // the network configuration, until the agent can serve
 	Removed
-	Kept    // it is not enipool's
-	Warning // a person should know it
-	MustFix // a person has to change something first
+	Kept     // it is not enipool's
+	Warning  // a person should know it
+	NotTried // it says nothing about the node, and how to try it
+	MustFix  // a person has to change something first
 )
 
-var words = [...]string{"ok", "would", "unchanged", "installed", "wrote", "staged", "published", "withdrew", "removed", "kept", "warning", "must fix"}
+var words = [...]string{"ok", "would", "unchanged", "installed", "wrote", "staged", "published", "withdrew", "removed", "kept", "warning", "not tried", "must fix"}
 
 // String returns the word for people.
 func (w What) String() string { return words[w] }

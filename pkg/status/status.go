@@ -148,12 +148,19 @@ type Undone struct {
 	First  time.Time `json:"first"`
 	Last   time.Time `json:"last"`
 	Who    string    `json:"who"` // who it may be, and how to find out
+
+	// ShownFor is how long after the last time it is still told, as 2m0s: what runs each minute is no end of it.
+	ShownFor string `json:"shownFor,omitempty"`
 }
 
 // String tells it without the times of day.
 func (u Undone) String() string {
-	return fmt.Sprintf("something on this node undoes what the agent repairs, %d times in %s so far: %s; who it may be: %s",
+	text := fmt.Sprintf("something on this node undoes what the agent repairs, %d times in %s so far: %s; who it may be: %s",
 		u.Times, wholeSeconds(u.Last.Sub(u.First)), u.Change, u.Who)
+	if u.ShownFor != "" {
+		text += "; told until it has stayed for " + u.ShownFor
+	}
+	return text
 }
 
 // FastPath tells whether packets of established connections pass the node by the

@@ -54,7 +54,13 @@ func (s Status) Lines(now time.Time, process Process) []string {
 	if s.FastPath != nil {
 		text.add("fast path", "%s", s.fastPath(now, process))
 	}
-	text.addEach("in flight", s.InFlight...)
+	if lost == "" {
+		text.addEach("in flight", s.InFlight...)
+	} else {
+		for _, step := range s.InFlight {
+			text.add("was in flight", "%s, when it was last heard of (%s)", step, describeAge(age))
+		}
+	}
 	text.addEach("left out", s.LeftOut...)
 	text.addEach("unused", s.Unused...)
 	if n := s.Addresses.Lost; n > 0 {

@@ -24,6 +24,8 @@ func TestAStatusIsToldInLines(t *testing.T) {
 	exhausted.Watched, exhausted.Synced, exhausted.Pods, exhausted.PendingADDs = true, true, 36, 2
 	exhausted.Health = health.Report{Faulty: true, Reason: health.SubnetExhausted, Message: "2 pods have no address: ...", Capacity: 34}
 	exhausted.FaultSince = noon.Add(-2 * time.Minute)
+	underWay := example()
+	underWay.InFlight = []string{"assign 32 ipv4 addresses to eni-a for 2s"}
 	again := example()
 	again.Health, again.Prefixes = health.Report{Reason: health.AddressesAvailable, Capacity: 16}, "3 of 16 addresses each; 2 in use, whose 17 free addresses stay until all of a prefix are free"
 	unsynced := example()
@@ -40,7 +42,7 @@ func TestAStatusIsToldInLines(t *testing.T) {
 	unkept.Refused = &Refused{Error: "colour: unknown key", Since: refused.Refused.Since, NotKept: "no space left on device"}
 	fought := example()
 	for _, change := range []string{"add rule 512: from all lookup 100", "b", "c", "d", "e"} {
-		fought.Undone = append(fought.Undone, Undone{Change: change, Times: 148, First: noon.Add(-160 * time.Second), Last: noon, Who: "a second agent"})
+		fought.Undone = append(fought.Undone, Undone{Change: change, Times: 148, First: noon.Add(-160 * time.Second), Last: noon, Who: "a second agent", ShownFor: "2m0s"})
 	}
 	fought.Problem = fought.Undone[0].String()
 	unasked := example()
@@ -102,6 +104,13 @@ no link:	8 addresses on ENIs that have no link on this node: no pod gets them un
 claimed:	10.0.1.4 of default/web is claimed by others too: rule 1536: from 10.0.1.4 lookup 2
 stale:	2 addresses whose sandboxes are gone, about to be freed
 `},
+		{"the last word of an agent that is no more", underWay, time.Hour, `
+agent:	not running, or hangs? last heard of 1h0m0s ago (` + noon.Format(time.RFC3339) + `)
+was:	ready, mode batch by equation
+demand:	36, need 48, target 48: up
+limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
+was in flight:	assign 32 ipv4 addresses to eni-a for 2s, when it was last heard of (1h0m0s ago)
+`},
 		{"a fault", exhausted, 4 * time.Second, `
 agent:	ready, mode batch by equation, heard 4s ago
 cause:	SubnetExhausted for 2m4s: 2 pods have no address: ...
@@ -118,11 +127,11 @@ prefixes:	3 of 16 addresses each; 2 in use, whose 17 free addresses stay until a
 `},
 		{"repairs that don't last", fought, 4 * time.Second, `
 agent:	ready, mode batch by equation, heard 4s ago
-cause:	something on this node undoes what the agent repairs, 148 times in 2m40s so far: add rule 512: from all lookup 100; who it may be: a second agent
+cause:	something on this node undoes what the agent repairs, 148 times in 2m40s so far: add rule 512: from all lookup 100; who it may be: a second agent; told until it has stayed for 2m0s
 demand:	36, need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
-undone:	something on this node undoes what the agent repairs, 148 times in 2m40s so far: b; who it may be: a second agent
-undone:	something on this node undoes what the agent repairs, 148 times in 2m40s so far: c; who it may be: a second agent
+undone:	something on this node undoes what the agent repairs, 148 times in 2m40s so far: b; who it may be: a second agent; told until it has stayed for 2m0s
+undone:	something on this node undoes what the agent repairs, 148 times in 2m40s so far: c; who it may be: a second agent; told until it has stayed for 2m0s
 undone:	and 2 more
 `},
 		{"the cluster has not answered", unsynced, 4 * time.Second, `

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/enipool/enipool/pkg/config"
@@ -68,9 +69,12 @@ goes on with the configuration that was in force last, and says so.`,
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	ran, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
+	}
+	if ran != root && strings.HasPrefix(err.Error(), "unknown command") { // the library has no type for it
+		err = config.StrayArgument(ran.CommandPath(), ran.Flags().Arg(0))
 	}
 	fmt.Fprintf(stderr, "enipool-agent: %v\n", err)
 	var unfit *cli.NodeError

@@ -57,11 +57,13 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, ta
 It serves the nodes whose agents have cloud.provider: operator. Of several operators one
 leads; the others wait for its lease. SIGTERM ends it when the requests that it has sent
 have ended, and another leads at once.`,
-		Example:       "  enipool-operator --config /etc/enipool/operator.yaml",
-		Version:       release,
-		Args:          func(cmd *cobra.Command, args []string) error { return config.UnknownArgument(cmd.Name(), nil, args) },
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		Example: "  enipool-operator --config /etc/enipool/operator.yaml",
+		Version: release,
+		Args:    func(cmd *cobra.Command, args []string) error { return config.UnknownArgument(cmd.Name(), nil, args) },
+		// The library would add completions, and say of a wrong word that it is no command.
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		SilenceErrors:     true,
+		SilenceUsage:      true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := prepare(file, stderr, takeLogs)
 			if err != nil {

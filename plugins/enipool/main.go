@@ -52,6 +52,10 @@ func runCommand() int {
 	call.conf.CNIVersion = version.Current()
 	switch call.command {
 	case "":
+		if wrong := strayArgument(os.Args[1:]); wrong != "" {
+			fmt.Fprintln(os.Stderr, wrong)
+			return 1
+		}
 		fmt.Fprintf(os.Stderr, "CNI plugin enipool %s\nCNI protocol versions supported: %s\n", release, strings.Join(version.All.SupportedVersions(), ", "))
 		return 0
 	case "VERSION":
@@ -69,6 +73,14 @@ func runCommand() int {
 		return 1
 	}
 	return 0
+}
+
+// strayArgument is what a person is told who gives the plugin a word, and would take what it prints for the word's effect. Runtimes give none.
+func strayArgument(args []string) string {
+	if len(args) == 0 || len(args) == 1 && args[0] == "--version" {
+		return ""
+	}
+	return fmt.Sprintf("enipool: takes --version alone, and not %q: container runtimes call it, with CNI_COMMAND in its environment; enipoolctl is for people", args[len(args)-1])
 }
 
 // runFlow runs the flow that was asked for.

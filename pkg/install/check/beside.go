@@ -45,7 +45,7 @@ var neighbours = []neighbour{
 func Beside(tree install.Tree) []install.Line {
 	links, err := net.Interfaces()
 	if err != nil {
-		return []install.Line{install.Linef(install.Warning, "list the node's links: %v", err)}
+		return []install.Line{notTried("list the node's links", err)}
 	}
 	var names []string
 	for _, l := range links {

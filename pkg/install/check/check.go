@@ -68,7 +68,7 @@ func findBlockingChains(needs Needs) []install.Line {
 	}
 	switch {
 	case err != nil:
-		lines = append(lines, install.Linef(install.Warning, "look for chains that drop what is forwarded: %v", err))
+		lines = append(lines, notTried("look for chains that drop what is forwarded", err))
 	case len(chains) == 0:
 		lines = append(lines, okLine("no chain of others drops what pods send or get"))
 	}

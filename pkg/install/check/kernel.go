@@ -30,7 +30,7 @@ func tryKernel(needs Needs) []install.Line {
 		return nil
 	})
 	if errors.Is(err, fs.ErrPermission) {
-		return []install.Line{notTried("CAP_SYS_ADMIN")}
+		return []install.Line{withoutRight("CAP_SYS_ADMIN")}
 	}
 	if err != nil {
 		return []install.Line{install.Linef(install.MustFix, "the kernel makes no network namespace: %v; it needs CONFIG_NET_NS", err)}
@@ -38,16 +38,25 @@ func tryKernel(needs Needs) []install.Line {
 	return lines
 }
 
-// notTried is the line where this process lacks rights, which says nothing about the kernel.
-func notTried(right string) install.Line {
-	return install.Linef(install.Warning, "the kernel was not tried: that needs root with %s", right)
+// withoutRight is the line where this process lacks rights, which says nothing about the kernel.
+func withoutRight(right string) install.Line {
+	return install.Linef(install.NotTried, "the kernel: that needs %s; run it as root on the node, in a container with that capability", right)
+}
+
+// notTried is the line of a check that could not be made, which says nothing about the node.
+func notTried(check string, err error) install.Line {
+	again := "run it again"
+	if errors.Is(err, fs.ErrPermission) {
+		again = "run it as root on the node"
+	}
+	return install.Linef(install.NotTried, "%s: %v; %s", check, err, again)
 }
 
 // runTrials runs inside the namespace.
 func runTrials(needs Needs) []install.Line {
 	err := makeLinks()
 	if errors.Is(err, fs.ErrPermission) { // none of the others would work either
-		return []install.Line{notTried("CAP_NET_ADMIN")}
+		return []install.Line{withoutRight("CAP_NET_ADMIN")}
 	}
 	if err != nil {
 		return []install.Line{install.Linef(install.MustFix, "the kernel makes no veth pair: %v; load the module veth", err)}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,11 +31,11 @@ func (n Needs) severityBeside(tree install.Tree) install.What {
 func findConfigurations(tree install.Tree, needs Needs) []install.Line {
 	dir, err := tree.Target(needs.ConfDir)
 	if err != nil {
-		return []install.Line{install.Linef(install.Warning, "%v", err)}
+		return []install.Line{notTried("look for other network configurations", err)}
 	}
 	entries, err := os.ReadDir(dir) // by name, as runtimes read them
 	if err != nil && !os.IsNotExist(err) {
-		return []install.Line{install.Linef(install.Warning, "look for other network configurations: %v", err)}
+		return []install.Line{notTried("look for other network configurations", err)}
 	}
 	var before, chained []string
 	var lines []install.Line
@@ -51,6 +52,8 @@ func findConfigurations(tree install.Tree, needs Needs) []install.Line {
 		switch {
 		case isMultus:
 			lines = append(lines, needs.describeMultus(tree, entry.Name(), multus))
+		case errors.Is(err, fs.ErrPermission): // the runtime may read it
+			lines = append(lines, notTried("look for other network configurations", err))
 		case err != nil:
 			lines = append(lines, install.Linef(needs.severityBeside(tree), "%s comes before %s and can't be read as a network configuration: %v. As long as it is there containerd takes no other one, "+
 				"and no pod starts; CRI-O passes over it. Repair it, or move it away", filepath.Join(needs.ConfDir, entry.Name()), install.ConflistName, err))
@@ -98,12 +101,12 @@ func findLivePods(tree install.Tree, needs Needs) []install.Line {
 	}
 	h, err := host.New()
 	if err != nil {
-		return []install.Line{install.Linef(install.Warning, "look for pods of other plugins: %v", err)}
+		return []install.Line{notTried("look for pods of other plugins", err)}
 	}
 	defer h.Close()
 	pods, err := h.OthersPods()
 	if err != nil {
-		return []install.Line{install.Linef(install.Warning, "look for pods of other plugins: %v", errors.Unwrap(err))}
+		return []install.Line{notTried("look for pods of other plugins", errors.Unwrap(err))}
 	}
 	byPlugin, order := map[string][]host.OthersPod{}, []string{}
 	for _, p := range pods {

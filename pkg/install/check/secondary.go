@@ -17,7 +17,7 @@ func findSecondaries(tree install.Tree, needs Needs) []install.Line {
 	own := OwnLinks()
 	list, err := net.Interfaces()
 	if err != nil {
-		return []install.Line{install.Linef(install.Warning, "look for pods' addresses on the node's links: %v", err)}
+		return []install.Line{notTried("look for pods' addresses on the node's links", err)}
 	}
 	var found []string
 	for _, link := range list {

@@ -13,16 +13,16 @@ import (
 func checkTables(tree install.Tree, needs Needs) []install.Line {
 	h, err := host.New()
 	if err != nil {
-		return []install.Line{install.Linef(install.Warning, "look for routes of others in enipool's routing tables: %v", err)}
+		return []install.Line{notTried("look for routes of others in enipool's routing tables", err)}
 	}
 	defer h.Close()
 	routes, err := h.OthersRoutes()
 	if err != nil {
-		return []install.Line{install.Linef(install.Warning, "look for routes of others in enipool's routing tables: %v", err)}
+		return []install.Line{notTried("look for routes of others in enipool's routing tables", err)}
 	}
 	rules, err := h.OthersRules()
 	if err != nil {
-		return []install.Line{install.Linef(install.Warning, "look for rules of others for enipool's routing tables: %v", err)}
+		return []install.Line{notTried("look for rules of others for enipool's routing tables", err)}
 	}
 	var lines []install.Line
 	for _, r := range routes {

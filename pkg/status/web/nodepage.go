@@ -34,6 +34,7 @@ type facts struct {
 	release string
 	newest  *status.Status // nil before the first tick
 	unready string         // "" if pods can get addresses and the agent works
+	hangs   bool           // newest is the loop's last word
 	pool    *ipam.State    // nil if it is not known
 	noPool  string         // why
 	booted  time.Duration  // how long the node has been up
@@ -78,15 +79,23 @@ func nodePageOf(f facts, now time.Time) nodePage {
 	p := nodePage{Release: f.release, Made: now.UTC().Format(time.RFC3339), Banner: bannerOf(f, now), NoPool: f.noPool, Chart: chartOf(f.samples, now), Parts: page.Live()}
 	if s := f.newest; s != nil {
 		p.Node = s.Node
-		for _, line := range s.Lines(now, status.Process{Asked: true, Running: true}) {
+		heard := *s
+		if !f.hangs { // its beats are in its file's time, and not here
+			heard.Heard = now
+		}
+		for _, line := range heard.Lines(now, status.Process{Asked: true, Running: true}) {
 			about, text, _ := strings.Cut(line, ":\t")
 			// The banner and what is under way have places of their own.
-			if !slices.Contains([]string{"cause", "next try", "in flight", "agent"}, about) {
+			if !slices.Contains([]string{"cause", "next try", "in flight", "was in flight", "agent"}, about) {
 				p.Facts = append(p.Facts, fact{about, text})
 			}
 		}
+		about := "in flight"
+		if f.hangs {
+			about = "was in flight"
+		}
 		for _, text := range s.InFlight {
-			p.Now = append(p.Now, fact{"in flight", text})
+			p.Now = append(p.Now, fact{about, text})
 		}
 		for _, text := range s.Backoff {
 			p.Now = append(p.Now, fact{"backing off", text})
@@ -173,7 +182,7 @@ func (m *Metrics) servePage(pool ReadPool) http.HandlerFunc {
 // facts gathers what the page is made from.
 func (m *Metrics) facts(ctx context.Context, pool ReadPool) facts {
 	newest := m.seen.Load()
-	f := facts{release: m.release, unready: m.unready(newest), noPool: "the addresses are not known"}
+	f := facts{release: m.release, unready: m.unready(newest), hangs: m.stalled(newest) != "", noPool: "the addresses are not known"}
 	if newest != nil {
 		f.newest = &newest.Status
 	}

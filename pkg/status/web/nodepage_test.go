@@ -169,3 +169,24 @@ func BenchmarkThePageOfANode(b *testing.B) {
 		}
 	}
 }
+
+// What the agent did when its loop hung is no longer what it does; a loop that has nothing to do does not hang.
+func TestWhatIsInFlightIsToldAsThePastWhereTheLoopHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New("v1")
+		now := time.Now()
+		m.Observe(status.Status{Node: "n1", Ready: true, Written: now, Due: now.Add(time.Minute), Beat: status.BeatEvery, InFlight: []string{"delete eni-b"}})
+		told := func() string {
+			p := nodePageOf(m.facts(t.Context(), nil), time.Now())
+			return fmt.Sprint(p.Now, p.Facts)
+		}
+		time.Sleep(50 * time.Second)
+		if got := told(); !strings.HasPrefix(got, "[{in flight delete eni-b}]") || strings.Contains(got, "{was ") {
+			t.Errorf("between two ticks: %s", got)
+		}
+		time.Sleep(time.Hour)
+		if got := told(); !strings.HasPrefix(got, "[{was in flight delete eni-b}]") {
+			t.Errorf("of a loop that hangs: %s", got)
+		}
+	})
+}

@@ -73,7 +73,8 @@ func installCommand(release string, stdout io.Writer) *cobra.Command {
 		Short: "Put enipool on the node, or a newer or older release of it",
 		Long: `Put enipool on the node, or a newer or older release of it.
 
-It checks the node first, and changes nothing if something must be fixed. Then it
+It checks the node first, and changes nothing if something must be fixed. What it has
+no rights to try it says, and goes on. Then it
 installs the plugins and the files that keep services of the system off our
 links. The network configuration it only stages: the agent publishes it when it
 can serve, so that the node does not turn Ready before. Running pods and running

@@ -59,6 +59,9 @@ tar -xzf shows text only. Its file summary.txt says what is missing and why.`,
 			now := time.Now().UTC()
 			folder := fmt.Sprintf("enipool-%s-%s", name, now.Format("20060102-150405"))
 			all, missing := readAll(cmd.Context(), parts)
+			if whole && len(missing) == len(parts)-1 { // all but this program's own version
+				return fmt.Errorf("nothing of the cluster could be read, and no bundle was made: %w", missing[0])
+			}
 			if file == "-" {
 				return packFiles(cmd.OutOrStdout(), folder, now, all)
 			}
@@ -66,7 +69,7 @@ tar -xzf shows text only. Its file summary.txt says what is missing and why.`,
 			if err := writeFile(path, func(w io.Writer) error { return packFiles(w, folder, now, all) }); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "wrote %s: %d files, and %d that could not be read (summary.txt says why)\n", path, len(all), missing)
+			fmt.Fprintf(cmd.OutOrStdout(), "wrote %s: %d files, and %d that could not be read (summary.txt says why)\n", path, len(all), len(missing))
 			return nil
 		},
 	}
@@ -92,21 +95,21 @@ type content struct {
 }
 
 // readAll reads the parts one after the other. The first file says what could not be read, and why.
-func readAll(ctx context.Context, parts []part) (all []content, missing int) {
+func readAll(ctx context.Context, parts []part) (all []content, missing []error) {
 	summary := "What is not here could not be read:\n"
 	for _, p := range parts {
 		within, cancel := context.WithTimeout(ctx, partTime)
 		text, err := p.read(within)
 		cancel()
 		if err != nil {
-			missing++
+			missing = append(missing, err)
 			summary += fmt.Sprintf("%s: %v\n", p.name, err)
 		}
 		if len(text) > 0 {
 			all = append(all, content{p.name, redactText(text)})
 		}
 	}
-	if missing == 0 {
+	if len(missing) == 0 {
 		summary = "All could be read.\n"
 	}
 	return append([]content{{"summary.txt", redactText([]byte(summary))}}, all...), missing

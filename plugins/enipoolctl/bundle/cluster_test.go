@@ -1,9 +1,13 @@
 package bundle
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/enipool/enipool/plugins/enipoolctl/cluster"
 	"github.com/enipool/enipool/plugins/enipoolctl/cluster/clustertest"
 )
@@ -41,7 +45,25 @@ func TestOfAClusterTheWorstPodsHaveTheirLogsInTheBundle(t *testing.T) {
 		}
 	}
 	// The server knows no selectors: each of the two programs has all of the pods.
-	if logs := strings.Count(texts["summary.txt"], "\nlogs/"); logs != 2*(mostPods-1) || missing < logs {
-		t.Errorf("%d logs of others, %d missing:\n%s", logs, missing, texts["summary.txt"])
+	if logs := strings.Count(texts["summary.txt"], "\nlogs/"); logs != 2*(mostPods-1) || len(missing) < logs {
+		t.Errorf("%d logs of others, %d missing:\n%s", logs, len(missing), texts["summary.txt"])
+	}
+}
+
+// Who sends a bundle of nothing has lost a night.
+func TestOfAClusterThatCanNotBeReadThereIsNoBundle(t *testing.T) {
+	dir := t.TempDir()
+	conf, file := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "cluster.tar.gz")
+	text := `{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c}}], clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]}`
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, said bytes.Buffer
+	code := cli.Run(t.Context(), Command("1.0"), []string{"--cluster", "--kubeconfig", conf, "--file", file}, &out, &said)
+	if code != 2 || !strings.Contains(said.String(), "nothing of the cluster could be read, and no bundle was made: read /version: the API server can't be reached: ") {
+		t.Errorf("exit %d: %s%s", code, &out, &said)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("%s: %v", file, err)
 	}
 }

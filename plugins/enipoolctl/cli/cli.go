@@ -61,7 +61,7 @@ func told(cmd *cobra.Command, err error) string {
 	text := err.Error()
 	switch {
 	case strings.HasPrefix(text, "unknown command") && !cmd.HasSubCommands() && cmd.Flags().NArg() > 0:
-		return fmt.Sprintf("%s takes flags alone, and not %q; see %s --help", cmd.CommandPath(), cmd.Flags().Arg(0), cmd.CommandPath())
+		return config.StrayArgument(cmd.CommandPath(), cmd.Flags().Arg(0)).Error()
 	case strings.HasPrefix(text, "required flag(s)"):
 		return text + "; see " + cmd.CommandPath() + " --help"
 	}

@@ -79,17 +79,22 @@ func paint(line string, red bool) string {
 	return "\x1b[31m" + line + "\x1b[0m"
 }
 
-// Painted shows something on out, with the lines that are bad in red if that is a terminal and people want colours.
+// Painted shows something on out. On a terminal tables fit it, and the lines that are bad are red if people want colours.
 func Painted(out io.Writer, isBad func(line string) bool, show func(io.Writer) error) error {
-	screen := ScreenOf(out)
-	if screen == nil || !screen.colour {
-		return show(out)
+	if screen := ScreenOf(out); screen != nil {
+		return screen.showOnce(isBad, show)
 	}
-	var text bytes.Buffer
-	err := show(&text)
+	return show(out)
+}
+
+// showOnce shows something below what is there.
+func (s *Screen) showOnce(isBad func(line string) bool, show func(io.Writer) error) error {
+	columns, _ := s.size()
+	text := &sheet{columns: columns}
+	err := show(text)
 	for line := range strings.Lines(text.String()) {
 		bare := strings.TrimSuffix(line, "\n")
-		fmt.Fprint(out, paint(bare, isBad(bare))+line[len(bare):])
+		fmt.Fprint(s.out, paint(bare, s.colour && isBad(bare))+line[len(bare):])
 	}
 	return err
 }

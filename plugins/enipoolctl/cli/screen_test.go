@@ -48,6 +48,41 @@ func TestTheLastPictureStaysWhereNoneCanBeMade(t *testing.T) {
 	}
 }
 
+// Texts wrap: nothing of a cause is left out. Rows that wrap are no table any more.
+func TestTablesFitTheTerminalAndAreWholeElsewhere(t *testing.T) {
+	show := func(whole bool) func(io.Writer) error {
+		return func(out io.Writer) error {
+			fmt.Fprintln(out, "cause: none is left in the subnet")
+			table := NewTable(out, whole)
+			fmt.Fprint(table, "ADDRESS\tPOD\n10.0.0.11\tshop/w\u00e9b-0\n")
+			return table.Flush()
+		}
+	}
+	const all = "cause: none is left in the subnet\nADDRESS    POD\n10.0.0.11  shop/w\u00e9b-0\n"
+	isBad := func(line string) bool { return strings.HasPrefix(line, "10.") }
+	for _, tt := range []struct {
+		columns       int
+		colour, whole bool
+		want          string
+	}{
+		{16, false, false, "cause: none is left in the subnet\nADDRESS    POD\n10.0.0.11  shop\u2026\n"},
+		{16, true, false, "cause: none is left in the subnet\nADDRESS    POD\n\x1b[31m10.0.0.11  shop\u2026\x1b[0m\n"},
+		{21, false, false, all},
+		{16, false, true, all},
+		{0, false, false, all}, // it does not tell its size
+	} {
+		var out strings.Builder
+		s := Screen{out: &out, colour: tt.colour, size: func() (int, int) { return tt.columns, 5 }}
+		if err := s.showOnce(isBad, show(tt.whole)); err != nil || out.String() != tt.want {
+			t.Errorf("%+v: %q, %v", tt, &out, err)
+		}
+	}
+	var out strings.Builder
+	if err := Painted(&out, isBad, show(false)); err != nil || out.String() != all {
+		t.Errorf("through a pipe: %q, %v", &out, err)
+	}
+}
+
 func TestColoursAreForTerminalsOfPeopleWhoWantThem(t *testing.T) {
 	for env, want := range map[string]bool{"": true, "NO_COLOR": false, "TERM": false} {
 		if got := mayColour(func(name string) string { return map[string]string{env: "dumb"}[name] }); got != want {

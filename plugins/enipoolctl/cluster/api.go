@@ -116,19 +116,6 @@ func (a *API) ListAny(ctx context.Context, group, version, resource string) (pag
 	}
 }
 
-// explain says what to do about an error.
-func explain(resource string, err error) error {
-	switch {
-	case apierrors.IsNotFound(err) && (resource == networkKind || resource == subnetKind):
-		return fmt.Errorf("the cluster has no kind %s; an operator and its agents need it: kubectl apply --server-side --kustomize conf/kubernetes/crds", resource)
-	case apierrors.IsNotFound(err) && (resource == topologyKind || resource == claimKind):
-		return fmt.Errorf("the cluster has no kind %s; an operator whose operator.yaml has topologies: true needs it: kubectl apply --server-side --kustomize conf/kubernetes/topologies", resource)
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return fmt.Errorf("read %s: %w; use a kubeconfig that may", resource, err)
-	}
-	return fmt.Errorf("read %s: %w", resource, err)
-}
-
 const (
 	networkKind  = "nodenetworks"
 	subnetKind   = "subnets"
@@ -262,7 +249,7 @@ func (a *API) Raw(ctx context.Context, path string, query ...string) ([]byte, er
 	}
 	text, err := r.Do(ctx).Raw()
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, explainAs(path, err, said(err, text))
 	}
 	return text, nil
 }

@@ -42,17 +42,26 @@ func (k Asker) Ask(ctx context.Context, page string, query url.Values, into any)
 		return err
 	}
 	if len(pods) == 0 {
-		return fmt.Errorf("%w: namespace %s has no pod of enipool-operator; --operator names its pages where it runs elsewhere", errAway, k.API.Namespace)
+		return fmt.Errorf("%w: namespace %s has no pod of enipool-operator; where it runs in another, --namespace names that, and --operator its pages where it runs elsewhere", errAway, k.API.Namespace)
 	}
 	host := k.API.FindLeader(ctx).host()
 	slices.SortStableFunc(pods, func(p, q corev1.Pod) int { return trueFirst(p.Spec.NodeName == host, q.Spec.NodeName == host) })
 	var refused []string
+	unheard := false
 	for _, p := range pods {
+		if p.Status.Phase != "" && p.Status.Phase != corev1.PodRunning {
+			refused = append(refused, fmt.Sprintf("%s is %s", p.Name, p.Status.Phase))
+			continue
+		}
 		text, err := k.API.proxy(ctx, p.Name+":"+k.Port, page, query)
 		if err == nil {
 			return decode(text, nil, into)
 		}
+		unheard = unheard || strings.Contains(err.Error(), "reach service")
 		refused = append(refused, fmt.Sprintf("%s: %v", p.Name, err))
+	}
+	if !unheard {
+		return fmt.Errorf("%w: %s; `kubectl --namespace %s describe pod %s` and its log say more", errAway, strings.Join(refused, "; "), k.API.Namespace, pods[0].Name)
 	}
 	// A page on the loopback alone is the default, and answers the API server with a refused connection.
 	return fmt.Errorf("%w: %s; where the operators listen on their loopback alone use the component operator-monitoring, or kubectl --namespace %s port-forward %s %s and --operator http://127.0.0.1:%[5]s",

@@ -3,8 +3,10 @@ package nodecheck
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,7 +48,8 @@ services are in the way, as enipool-agent install does; which other programs liv
 it; and, where the agent's configuration is there, what cloud check says. It runs on
 the node as root and changes nothing. What must be fixed comes first, with how.
 
-Exit codes: 0 nothing must be fixed, 1 something must, 2 it failed.`,
+Exit codes: 0 nothing must be fixed, 1 something must, 2 it failed, or could not try
+all: lines "not tried" say what is left and how to try it, as by running it as root.`,
 		Example: `  enipoolctl node check --config agent.yaml
   enipoolctl node check --no-cloud -o json`,
 		Args: cobra.NoArgs,
@@ -61,10 +64,7 @@ Exit codes: 0 nothing must be fixed, 1 something must, 2 it failed.`,
 			if err := as.Print(cmd, all, func() error { return printRows(cmd.OutOrStdout(), rows) }); err != nil {
 				return err
 			}
-			if slices.ContainsFunc(rows, func(r row) bool { return r.Verdict == mustFix }) {
-				return &cli.ExitError{Code: 1}
-			}
-			return nil
+			return verdictOn(rows)
 		},
 	}
 	flags := cmd.Flags()
@@ -86,6 +86,12 @@ func (f askFlags) rows(ctx context.Context) ([]row, error) {
 	root, err := filepath.Abs(f.root)
 	if err != nil {
 		return nil, fmt.Errorf("--root %s: %w", f.root, err)
+	}
+	if is, err := os.Stat(root); err != nil || !is.IsDir() { // nothing is in the way there, and all would seem well
+		return nil, fmt.Errorf("--root %s: there is no such folder: it must be where the node's file system is mounted", f.root)
+	}
+	if !filepath.IsAbs(f.confDir) {
+		return nil, fmt.Errorf("--conf-dir %s: must be an absolute path, as the node sees it", f.confDir)
 	}
 	conf, has, err := f.readConfig()
 	if err != nil {
@@ -114,6 +120,9 @@ func (f askFlags) readConfig() (agentconf.Config, bool, error) {
 	if os.IsNotExist(err) {
 		return agentconf.Default(), false, nil
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return agentconf.Config{}, false, fmt.Errorf("--config: %w; run it as root on the node", err)
+	}
 	if err != nil {
 		return agentconf.Config{}, false, fmt.Errorf("--config: %w", err)
 	}
@@ -133,12 +142,13 @@ func (f askFlags) needs(conf agentconf.Config) check.Needs {
 // The verdicts of rows, the worst first.
 const (
 	mustFix  = "must fix"
+	notTried = "not tried" // it should have been
 	careful  = "careful"
 	notAsked = "not checked"
 	works    = "works"
 )
 
-var verdicts = []string{mustFix, careful, notAsked, works}
+var verdicts = []string{mustFix, notTried, careful, notAsked, works}
 
 // row is one thing that was looked at.
 type row struct {
@@ -154,6 +164,8 @@ func ofLines(of string, lines []install.Line) (rows []row) {
 		switch l.What {
 		case install.MustFix:
 			verdict = mustFix
+		case install.NotTried:
+			verdict = notTried
 		case install.Warning:
 			verdict = careful
 		}
@@ -163,7 +175,7 @@ func ofLines(of string, lines []install.Line) (rows []row) {
 }
 
 func ofFindings(found []cloud.Finding) (rows []row) {
-	words := map[cloud.Verdict]string{cloud.Works: works, cloud.Careful: careful, cloud.Broken: mustFix, cloud.Unknown: notAsked, cloud.Unasked: notAsked}
+	words := map[cloud.Verdict]string{cloud.Works: works, cloud.Careful: careful, cloud.Broken: mustFix, cloud.Unknown: notAsked, cloud.Unasked: notTried}
 	for _, f := range found {
 		rows = append(rows, row{Verdict: words[f.Verdict], Of: "cloud", What: strings.TrimSuffix(f.What+": "+f.Detail, ": "), How: f.Fix})
 	}
@@ -174,24 +186,46 @@ func ofFindings(found []cloud.Finding) (rows []row) {
 func printRows(out io.Writer, rows []row) error {
 	isBad := func(line string) bool { return strings.HasPrefix(line, mustFix) }
 	return cli.Painted(out, isBad, func(out io.Writer) error {
-		must := 0
 		for _, r := range rows {
 			fmt.Fprintf(out, "%-11s  %-6s  %s\n", r.Verdict, r.Of, r.What)
 			if r.How != "" {
 				fmt.Fprintf(out, "%-11s  %-6s  -> %s\n", "", "", r.How)
 			}
-			if r.Verdict == mustFix {
-				must++
-			}
 		}
-		_, err := fmt.Fprintf(out, "\n%s\n", sumUp(must))
+		_, err := fmt.Fprintf(out, "\n%s\n", sumUp(rows))
 		return err
 	})
 }
 
-func sumUp(must int) string {
-	if must == 0 {
-		return "nothing must be fixed"
+// verdictOn is the exit code, nil for 0. What must be fixed must be so whatever was not tried.
+func verdictOn(rows []row) error {
+	switch {
+	case count(rows, mustFix) > 0:
+		return &cli.ExitError{Code: 1}
+	case count(rows, notTried) > 0:
+		return &cli.ExitError{Code: 2}
 	}
-	return fmt.Sprintf("%d must be fixed before enipool is installed", must)
+	return nil
+}
+
+func sumUp(rows []row) string {
+	must, left := count(rows, mustFix), count(rows, notTried)
+	switch {
+	case must > 0 && left > 0:
+		return fmt.Sprintf("%d must be fixed before enipool is installed, and %d were not tried", must, left)
+	case must > 0:
+		return fmt.Sprintf("%d must be fixed before enipool is installed", must)
+	case left > 0:
+		return fmt.Sprintf("nothing that was tried must be fixed, and %d were not tried", left)
+	}
+	return "nothing must be fixed"
+}
+
+func count(rows []row, verdict string) (n int) {
+	for _, r := range rows {
+		if r.Verdict == verdict {
+			n++
+		}
+	}
+	return n
 }

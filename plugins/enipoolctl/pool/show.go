@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/enipool/enipool/pkg/eni"
@@ -47,7 +46,9 @@ pool in agent.yaml:
   clamped          a bound rules: minPool, what the node can hold, or what pods have
 
 With --pod, --address, --state, --eni or --port only addresses are shown, those for
-which all of them hold. The exit code is 1 if there are none.`,
+which all of them hold. The exit code is 1 if there are none.
+
+On a terminal rows are cut to its width, but for -o wide; through a pipe they are whole.`,
 		Example: "  enipoolctl pool show -o wide\n  enipoolctl pool show --pod shop/web-0\n  enipoolctl pool show --state free --no-headers\n  enipoolctl pool show --watch",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -116,6 +117,9 @@ type shape struct {
 	bare   bool // no heads
 }
 
+// isWide tells whether all is shown of each address. Who asks for a port wants to see it.
+func (s shape) isWide() bool { return s.output == "wide" || s.only.port != (portFilter{}) }
+
 // showPool prints the pool. Where the cache can't be read it prints at least what the agent says.
 func showPool(ctx context.Context, cache *nodecache.Cache, file status.File, as shape, out io.Writer) error {
 	view := shown{Agent: readAgent(*cache, file, time.Now())}
@@ -153,7 +157,7 @@ func printAll(out io.Writer, view shown, as shape) error {
 		return err
 	}
 	fmt.Fprintln(out)
-	if err := printENIs(out, view.Report, as.bare); err != nil {
+	if err := printENIs(out, view.Report, as); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)
@@ -163,9 +167,9 @@ func printAll(out io.Writer, view shown, as shape) error {
 	return printWaiting(out, view.Waiting, as.bare)
 }
 
-func printENIs(out io.Writer, report node.Report, bare bool) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	heads := cli.Heads(table, bare)
+func printENIs(out io.Writer, report node.Report, as shape) error {
+	table := cli.NewTable(out, as.isWide())
+	heads := cli.Heads(table, as.bare)
 	fmt.Fprint(heads, "ENI\tDEVICE\tPRIMARY\tTOTAL\tUSED\tFREE\tCOOLING\tRELEASING\tHELD")
 	keeps := slices.ContainsFunc(report.ENIs, func(e node.ReportENI) bool { return e.Reserved+e.Claimed > 0 })
 	if keeps { // only on nodes with pods of topologies
@@ -187,8 +191,8 @@ func printENIs(out io.Writer, report node.Report, bare bool) error {
 }
 
 func printAddresses(out io.Writer, report node.Report, as shape) error {
-	wide := as.output == "wide" || as.only.port != (portFilter{}) // who asks for a port wants to see it
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	wide := as.isWide()
+	table := cli.NewTable(out, wide)
 	heads := cli.Heads(table, as.bare)
 	fmt.Fprint(heads, "ADDRESS\tENI\tSTATE\tFOR\tPOD")
 	if wide {
@@ -218,11 +222,12 @@ func printAddresses(out io.Writer, report node.Report, as shape) error {
 		}
 		fmt.Fprintln(table)
 	}
+	err := table.Flush()
 	for _, d := range report.Damaged {
-		fmt.Fprintf(table, "damaged: %s\n", d)
+		fmt.Fprintf(out, "damaged: %s\n", d)
 	}
 	for _, u := range report.UnreadRecords {
-		fmt.Fprintf(table, "host ports and limits of a pod are not known: %s\n", u)
+		fmt.Fprintf(out, "host ports and limits of a pod are not known: %s\n", u)
 	}
-	return table.Flush()
+	return err
 }

@@ -3,7 +3,6 @@ package pool
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/enipool/enipool/pkg/nodecache"
@@ -43,7 +42,7 @@ func printWaiting(out io.Writer, list []waitingPod, bare bool) error {
 	if len(list) == 0 {
 		return nil
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := cli.NewTable(out, false)
 	fmt.Fprint(cli.Heads(table, bare), "\nNO FREE ADDRESS\tFOR\tPOD\n")
 	for _, p := range list {
 		state, pod := "waits", p.Container

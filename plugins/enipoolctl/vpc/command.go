@@ -2,6 +2,7 @@
 package vpc
 
 import (
+	"fmt"
 	"github.com/enipool/enipool/plugins/enipoolctl/cli"
 	"github.com/spf13/cobra"
 )
@@ -55,8 +56,13 @@ func execCommand(at *place) *cobra.Command {
 is the path of that node's cache: "enipoolctl pool" and scripts/cnitool.sh take it from
 there.`,
 		Example: "  enipoolctl vpc exec node-1 -- ip rule",
-		Args:    cobra.MinimumNArgs(2),
-		RunE:    func(_ *cobra.Command, args []string) error { return execOn(at, args[0], args[1:]) },
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return fmt.Errorf("name a node and a program to run there: %s NODE -- PROGRAM", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return execOn(at, args[0], args[1:]) },
 	}
 }
 
