@@ -3,6 +3,7 @@ package manifests
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +12,9 @@ import (
 	"github.com/enipool/enipool/pkg/config/agentconf"
 	"github.com/enipool/enipool/test/kube"
 	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/common"
+	release "helm.sh/helm/v4/pkg/release/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,6 +93,26 @@ func TestWrongNodeGroupsAreRefusedByName(t *testing.T) {
 		if _, err := render(t, "kube-system", newest, grouped(t, "sim.yaml", tt.label, tt.groups)); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s %s: %v\nwant %q", tt.label, tt.groups, err, tt.want)
 		}
+	}
+}
+
+// Values that `helm upgrade --reuse-values` takes over from an older chart have no such key.
+func TestTheChartTakesValuesThatKnowNoNodeGroups(t *testing.T) {
+	c := loadChart(t)
+	want := rendered(t, "kube-system", values(t, "sim.yaml"))
+	delete(c.Values, "nodeGroups")
+	version, err := common.ParseKubeVersion(newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	install := action.NewInstall(action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler)))
+	install.DryRunStrategy, install.ReleaseName, install.Namespace, install.KubeVersion = action.DryRunClient, "enipool", "kube-system", version
+	made, err := install.Run(c, values(t, "sim.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, objectsOf(t, made.(*release.Release).Manifest)); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -258,7 +282,7 @@ func TestTheOverlayOfNodeGroupsGivesEachNodeOneAgent(t *testing.T) {
 	}
 	c.install(root + "/node-groups")
 	c.agentsOf(map[string]string{"n-db": "enipool-agent-db", "n-web": "enipool-agent", "n-none": "enipool-agent"})
-	c.Kubectl("--namespace", "kube-system", "delete", "daemonset", "-l", "enipool.io/node-group")
+	c.Kubectl("--namespace", "kube-system", "delete", "daemonset", "-l", "enipool.io/node-group", "--cascade=foreground")
 	c.install(root + "/uninstall")
 	c.agentsOf(map[string]string{"n-db": "enipool-agent", "n-web": "enipool-agent", "n-none": "enipool-agent"})
 }

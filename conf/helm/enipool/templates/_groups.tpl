@@ -1,6 +1,6 @@
 {{/* Fails if a node could be of two groups, or of none: a group without values has the one of its name. (root) */}}
 {{- define "enipool.groups" -}}
-{{- $groups := .Values.nodeGroups.groups }}{{- $of := dict }}
+{{- $groups := dig "nodeGroups" "groups" dict .Values.AsMap }}{{- $of := dict }}
 {{- if and $groups (not .Values.nodeGroups.label) }}{{ fail "nodeGroups.label: name the label of nodes whose values are the groups" }}{{ end }}
 {{- range $name := keys $groups | sortAlpha }}
 {{-   range $value := include "enipool.values" (list $ $name) | fromJsonArray }}
@@ -12,7 +12,7 @@
 
 {{/* The values of the label on a group's nodes, and with "" for a name those of all groups. (list root name) */}}
 {{- define "enipool.values" -}}
-{{- $groups := (index . 0).Values.nodeGroups.groups }}{{- $values := list }}
+{{- $groups := dig "nodeGroups" "groups" dict (index . 0).Values.AsMap }}{{- $values := list }}
 {{- range $name := keys $groups | sortAlpha }}
 {{-   if has (index $ 1) (list "" $name) }}{{ $values = concat $values ((get $groups $name).values | default (list $name)) }}{{ end }}
 {{- end }}
@@ -22,7 +22,7 @@
 {{/* What agent says, with each key that a group names in place of it: of sections key by key. (list root name), where "" is no group */}}
 {{- define "enipool.agent" -}}
 {{- $root := index . 0 }}{{- $agent := deepCopy $root.Values.agent }}
-{{- with get $root.Values.nodeGroups.groups (index . 1) }}
+{{- with get (dig "nodeGroups" "groups" dict $root.Values.AsMap) (index . 1) }}
 {{-   range $key, $value := .agent }}
 {{-     if kindIs "map" $value }}
 {{-       $section := deepCopy (get $agent $key | default dict) }}
