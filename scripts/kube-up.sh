@@ -25,7 +25,7 @@ if [ "$1" = down ]; then
 	touch "$folder/stop"
 	for _ in $(seq 300); do
 		if ! runs; then
-			rm -f "$folder"/{in,pid,ready,stop}
+			rm -f "$folder"/{in,pages,pid,ready,stop}
 			echo "the cluster is removed"
 			exit 0
 		fi
@@ -39,7 +39,7 @@ if runs; then
 	echo "a cluster is up already: $folder/in kubectl get nodes; make kube-down removes it" >&2
 	exit 1
 fi
-rm -f "$folder"/{in,pid,ready,stop}
+rm -f "$folder"/{in,pages,pid,ready,stop}
 echo "starting etcd, Kubernetes with two nodes, and enipool; $folder/log tells how it goes"
 go test -c -vet=off -o "$folder/cluster.test" ./test/cluster
 cd test/cluster
@@ -58,7 +58,7 @@ cat <<TEXT
 It is up. Whatever runs by $2/in is in it, as its administrator:
   $2/in kubectl get pods -o wide
   $2/in enipoolctl cluster nodes
-  $2/in kubectl --namespace kube-system port-forward deployment/enipool-operator 9810
-While the last one runs, a browser that is started by $2/in finds the operator's page at http://127.0.0.1:9810/.
-make kube-down removes it.
+In a browser of this machine, or by \`ssh -L\` from another one, are the pages of
+$(<"$folder/pages")
+An operator that does not lead says who does. make kube-down removes all of it.
 TEXT

@@ -19,6 +19,12 @@ if [[ $release =~ ^v[0-9]+\.[0-9]+\.[0-9]+$ ]] && [ "$heading" != "$release" ]; 
 	exit 1
 fi
 
+# A release says of each key since when it is known: people take out what an older one refuses.
+if [[ $release =~ ^v[0-9]+\.[0-9]+\.[0-9]+$ ]] && marked=$(grep -l '"x-since": "unreleased"' conf/*.schema.json conf/helm/enipool/values.schema.json); then
+	echo "keys are marked as unreleased in ${marked//$'\n'/, }: the commit of the tag must say $release of them in pkg/config/agentconf/keys.go and pkg/config/operatorconf/keys.go, and have what make keys writes then" >&2
+	exit 1
+fi
+
 scripts/image/build.sh "$release" "$beside/image" "${archs[@]}"
 go run ./scripts/chart -release "$release" -o "$beside/enipool-chart.tgz"
 

@@ -44,7 +44,7 @@ type Plugin struct {
 func New(options Options) *Plugin {
 	p := &Plugin{options: options}
 	var err error
-	if p.records, p.left, err = openRecords(filepath.Join(p.pluginFolder(), "claims.json")); err != nil {
+	if p.records, p.left, err = openRecords(filepath.Join(p.pluginFolder(), recordsName)); err != nil {
 		options.Log.Warn("the claims that were prepared before are not known; the kubelet has them prepared again when it starts", "error", err)
 	}
 	return p

@@ -24,6 +24,12 @@ type records struct {
 	claims []devices.Claim // by UID
 }
 
+// recordsName is the file in the plugin's folder, and unfinishedName what is to become it.
+const (
+	recordsName    = "claims.json"
+	unfinishedName = ".claims.new"
+)
+
 // recordsFile is what the file has.
 type recordsFile struct {
 	Claims []devices.Claim `json:"claims"`
@@ -115,7 +121,7 @@ func writeRecords(path string, claims []devices.Claim) error {
 	if err != nil {
 		return err
 	}
-	temp := filepath.Join(filepath.Dir(path), ".claims.new")
+	temp := filepath.Join(filepath.Dir(path), unfinishedName)
 	if err := os.WriteFile(temp, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write the prepared claims: %w", err)
 	}

@@ -30,10 +30,11 @@ func Main(m *testing.M) {
 }
 
 // Isolate is Main without the running: it returns inside the namespaces, or
-// outside of any where the kernel refuses them.
-func Isolate() {
+// outside of any where the kernel refuses them. Files, such as sockets that listen outside,
+// are the first that the program has inside.
+func Isolate(files ...*os.File) {
 	if os.Getenv(inside) == "" {
-		code, err := sandbox.Again(inside + "=yes")
+		code, err := sandbox.AgainWith(files, inside+"=yes")
 		if err == nil {
 			os.Exit(code)
 		}

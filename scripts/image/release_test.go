@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -175,6 +176,45 @@ func TestATagWhoseCommitHasAnotherNameIsRefused(t *testing.T) {
 	}
 	if _, err := os.Stat(folder); !os.IsNotExist(err) {
 		t.Errorf("there is a release: %v", err)
+	}
+}
+
+// Keys of a release say that they came with it: who goes back to an older one takes them out of the file.
+func TestATagWhoseKeysAreMarkedAsUnreleasedIsRefused(t *testing.T) {
+	root := copyOfTheTree(t, "../..")
+	change := func(name, from, to string) {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil || !strings.Contains(string(text), from) {
+			t.Fatalf("%s does not have %q: %v", name, from, err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), []byte(strings.ReplaceAll(string(text), from, to)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	heading := regexp.MustCompile(`(?m)^## \S+`)
+	log, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	change("CHANGELOG.md", heading.FindString(string(log)), "## v987.6.5")
+	change("scripts/image/build.sh", "set -euo pipefail", "echo the images would be built; exit 1") // minutes
+	const mark = `"x-since": "unreleased"`
+	for _, name := range []string{"conf/agent.schema.json", "conf/helm/enipool/values.schema.json", "conf/operator.schema.json"} {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), mark) { // none is new at the moment
+			change(name, `"x-since": "`, mark+`, "x-was": "`)
+		}
+		if _, said, err := gather(t, root, "v987.6.5"); err == nil || !strings.Contains(said, "keys are marked as unreleased in ") || !strings.Contains(said, name) {
+			t.Errorf("%s: %v\n%s", name, err, said)
+		}
+		change(name, mark, `"x-since": "v987.6.5"`)
+	}
+	if _, said, _ := gather(t, root, "v987.6.5"); !strings.Contains(said, "the images would be built") {
+		t.Errorf("a release is refused: %s", said)
 	}
 }
 

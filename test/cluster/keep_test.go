@@ -48,6 +48,7 @@ func TestKeptUp(t *testing.T) {
 	way := filepath.Join(*keptIn, "in")
 	text := fmt.Sprintf(inside, way, c.Kubeconfig("admin"), bin, filepath.Dir(program(c.dir, first, "enipoolctl")), os.Getpid())
 	c.must(os.WriteFile(way, []byte(text), 0o755)) //nolint:gosec // it is run
+	c.must(os.WriteFile(filepath.Join(*keptIn, "pages"), []byte(c.showPages()), 0o600))
 	c.must(os.WriteFile(filepath.Join(*keptIn, "ready"), nil, 0o600))
 	for {
 		if _, err := os.Stat(filepath.Join(*keptIn, "stop")); err == nil {

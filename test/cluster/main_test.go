@@ -16,7 +16,15 @@ import (
 	"github.com/enipool/enipool/test/kube"
 )
 
-func TestMain(m *testing.M) { nettest.Main(m) }
+func TestMain(m *testing.M) {
+	files, err := listenForBrowsers()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	nettest.Isolate(files...)
+	os.Exit(m.Run())
+}
 
 // need skips the test where it can't run, or where nobody asked for some minutes of
 // both processors.

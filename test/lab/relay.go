@@ -37,6 +37,17 @@ func Reach(address string, in Do, wrap func(net.Conn) net.Conn) (*Relay, error) 
 	return r, nil
 }
 
+// BringOut passes the clients of a listener on to a server where in runs functions, until Close. While there is
+// none they get no answer.
+func (r *Relay) BringOut(l net.Listener, in Do, address string) {
+	r.Serve(l, func(client net.Conn) {
+		var server net.Conn
+		if err := in(func() (err error) { server, err = net.Dial("tcp", address); return err }); err == nil {
+			r.Splice(client, client, server)
+		}
+	})
+}
+
 // Serve handles each client of a listener in the background until Close.
 func (r *Relay) Serve(l net.Listener, handle func(net.Conn)) {
 	r.mu.Lock()

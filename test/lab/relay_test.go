@@ -67,3 +67,48 @@ func TestAServerIsReachedFromANodesNamespace(t *testing.T) {
 		t.Error("the way is still open")
 	}
 }
+
+// A browser here reads what a server in a node's namespace says on the loopback there; while none serves it gets no answer.
+func TestAServerInANodesNamespaceIsBroughtOut(t *testing.T) {
+	nettest.Need(t)
+	node := nettest.NewNetns(t, "out")
+	node.Run(t, "ip", "link", "set", "lo", "up")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const address = "127.0.0.1:9809"
+	var way lab.Relay
+	way.BringOut(l, node.Do, address)
+	ask := func() string {
+		client, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		text, _ := io.ReadAll(client) // a client that is not served may see its connection reset
+		return string(text)
+	}
+	if text := ask(); text != "" {
+		t.Errorf("nobody says %q", text)
+	}
+	var server net.Listener
+	if err := node.Do(func() (err error) { server, err = net.Listen("tcp", address); return err }); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	go func() {
+		if client, err := server.Accept(); err == nil {
+			_, _ = io.WriteString(client, "hello")
+			client.Close()
+		}
+	}()
+	if text := ask(); text != "hello" {
+		t.Errorf("the server says %q", text)
+	}
+	way.Close()
+	if client, err := net.Dial("tcp", l.Addr().String()); err == nil {
+		client.Close()
+		t.Error("the way is still open")
+	}
+}

@@ -90,6 +90,11 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		{"sim.yaml", "agent.cloud.provider=gcp", "at '/agent/cloud/provider': value must be one of"},
 		{"sim.yaml", "agent.pool.bacth=16", "at '/agent/pool': additional properties 'bacth' not allowed"},
 		{"sim.yaml", "agent.pool.batch=0", "at '/agent/pool/batch': minimum: got 0, want 1"},
+		{"sim.yaml", "agent.vpcCIDRs={10.0.0.0}", "at '/agent/vpcCIDRs/0': '10.0.0.0' does not match pattern"},
+		{"sim.yaml", "agent.vpcCIDRs={10.0.0.0/16,10.256.0.0/16}", "at '/agent/vpcCIDRs/1': '10.256.0.0/16' does not match pattern"},
+		{"sim.yaml", "agent.vpcCIDRs={10.0.0.0/33}", "at '/agent/vpcCIDRs/0'"},
+		{"sim.yaml", "agent.vpcCIDRs={10.0.1.0/16}", "at '/agent/vpcCIDRs/0'"}, // host bits
+		{"sim.yaml", "agent.vpcCIDRs={2001:db8::/129}", "at '/agent/vpcCIDRs/0'"},
 		{"sim.yaml", "agent.coolDown=30", "at '/agent/coolDown'"},
 		{"sim.yaml", "agent.fastPath=false", "at '/agent/fastPath': value must be one of 'auto', 'off'"}, // YAML's word for a plain off
 		{"sim.yaml", "nodeselector.pool=a", "at '': additional properties 'nodeselector' not allowed"},

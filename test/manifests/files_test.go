@@ -59,6 +59,7 @@ type kustomization struct {
 	Resources          []string          `json:"resources"`
 	Components         []string          `json:"components"`
 	Labels             []any             `json:"labels"`
+	NameSuffix         string            `json:"nameSuffix"`
 	Replacements       []any             `json:"replacements"`
 	Patches            []patch           `json:"patches"`
 	GeneratorOptions   map[string]any    `json:"generatorOptions"`

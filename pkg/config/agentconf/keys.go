@@ -108,7 +108,7 @@ func settingKeys(conf *Config) []keys.Key {
 			cidr, err := netip.ParsePrefix(text)
 			settings.VPC = append(settings.VPC, cidr)
 			return err == nil && cidr == cidr.Masked()
-		}).At(keys.ListAt(&settings.VPC)).Of(keys.Rule{"type": []string{"array", "null"}, "items": keys.Rule{"type": "string", "pattern": "^[0-9a-fA-F.:]+/[0-9]+$"}}).
+		}).At(keys.ListAt(&settings.VPC)).Of(keys.Rule{"type": []string{"array", "null"}, "items": keys.Rule{"type": "string", "pattern": keys.CIDRPattern()}}).
 			Live(release1, "The VPC's ranges, without host bits: pods keep their own address towards these. Needed where snat is true."),
 		keys.Flag("snat", &settings.SNAT).Live(release1, "Whether pods reach the world outside vpcCIDRs with the node's own address."),
 		keys.Duration("coolDown", &settings.CoolDown, 0, time.Hour).Live(release1, "How long a released address cools down before another pod may get it."),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/enipool/enipool/pkg/install"
 	"github.com/enipool/enipool/pkg/install/dropin"
 	"github.com/enipool/enipool/pkg/kube"
+	"github.com/enipool/enipool/pkg/kubeletplugin"
 	"github.com/enipool/enipool/pkg/node"
 	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/plugins/enipool-agent/cli"
@@ -47,7 +49,8 @@ and the addresses off its ENIs. As long as pods of enipool live nothing of that 
 touched: they run on, and so where the node cache that says who lives is missing or
 damaged. Drain the node first, because the runtime can't stop them without a network
 configuration, or run this again when they are gone. Settings (sysctls) stay
-as they are, and are listed. In a cluster the agent's condition, resource and taint are
+as they are, and are listed. What devices had in the kubelet's folder goes too, unless claims
+of pods are still prepared there. In a cluster the agent's condition, resource and taint are
 taken off the Node object in the end, with the rights that the agent has. End the
 agent before: it would put all of it back. Repeated it finds nothing to do.
 
@@ -87,7 +90,7 @@ func runUninstall(ctx context.Context, line uninstallFlags, stdout io.Writer) er
 		// Before the files go: one of them names it.
 		conf.Cache = cmp.Or(options.CacheInUse(), conf.Cache)
 	}
-	files := install.Uninstall(ctx, options, say)
+	files := errors.Join(install.Uninstall(ctx, options, say), clearKubelet(options.Tree, conf.Kubernetes.KubeletFolder, say))
 	left := errors.Join(clearKernel(ctx, options.Tree, conf.Cache, say), withdrawNode(ctx, conf, say))
 	switch {
 	case files != nil && left != nil:
@@ -111,6 +114,23 @@ func (f uninstallFlags) readConf() (agentconf.Config, error) {
 		conf.Node, err = os.Hostname()
 	}
 	return conf, err
+}
+
+// clearKubelet takes off what the plugin of devices has put into the kubelet's folder.
+func clearKubelet(t install.Tree, folder string, say func(install.Line)) error {
+	at, err := t.Target(folder)
+	if err != nil {
+		return err
+	}
+	removed, err := kubeletplugin.Remove(at, kube.Driver)
+	for _, path := range removed {
+		say(install.Linef(install.Removed, "%s", filepath.Join(folder, path)))
+	}
+	if used := new(kubeletplugin.UsedError); errors.As(err, &used) {
+		say(install.Linef(install.Kept, "%s: %v", filepath.Join(folder, used.Path), used))
+		return nil
+	}
+	return err
 }
 
 // clearKernel takes what is enipool's out of the kernel, in the network namespace of this

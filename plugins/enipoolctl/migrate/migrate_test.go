@@ -154,6 +154,14 @@ func TestANodeIsGivenToTheOperatorAndGoesBack(t *testing.T) {
 	s.Put(pods+"agent-1", pod("agent-1", "n1"))
 	s.Put(file, agentFile("aws"))
 	refused("says cloud.provider: aws; set it to operator first")
+	ofGroup, files := pod("agent-1", "n1"), agentFile("operator") // which reads another file of the same ConfigMap
+	ofGroup.Spec.Volumes = []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: "enipool-agent"}, Items: []corev1.KeyToPath{{Key: "agent-db.yaml", Path: "agent.yaml"}}}}}}
+	files.Data["agent-db.yaml"] = agentFile("baidu").Data["agent.yaml"]
+	s.Put(pods+"agent-1", ofGroup)
+	s.Put(file, files)
+	refused("agent-db.yaml of ConfigMap enipool-agent says cloud.provider: baidu; set it to operator first")
+	s.Put(pods+"agent-1", pod("agent-1", "n1"))
 	refused("--to aws: must be operator or self", "--to", "aws")
 	s.Put(file, agentFile("operator"))
 	if code, out, _ := run(append([]string{"migrate", "node", "n1", "--dry-run"}, flags...)...); code != 0 || !strings.Contains(out, "nothing is in the way; pod agent-1 would be deleted") || len(s.Deleted()) > 0 {

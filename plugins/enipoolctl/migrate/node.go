@@ -143,26 +143,31 @@ func (m move) prepare(ctx context.Context) (*corev1.Pod, error) {
 
 // checkFile returns an error if the agent would start with a configuration that says something else.
 func (m move) checkFile(ctx context.Context, agent *corev1.Pod) error {
-	name := "enipool-agent"
+	name, key := "enipool-agent", "agent.yaml"
 	for _, v := range agent.Spec.Volumes {
 		if v.Name == "config" && v.ConfigMap != nil {
 			name = v.ConfigMap.Name
+			for _, item := range v.ConfigMap.Items { // those of a node group have another file of it
+				if item.Path == "agent.yaml" {
+					key = item.Key
+				}
+			}
 		}
 	}
-	text, err := m.api.GetFile(ctx, name, "agent.yaml")
+	text, err := m.api.GetFile(ctx, name, key)
 	if err != nil {
 		return err
 	}
 	conf, err := agentconf.Parse([]byte(text))
 	if err != nil {
-		return fmt.Errorf("agent.yaml of ConfigMap %s: %w", name, err)
+		return fmt.Errorf("%s of ConfigMap %s: %w", key, name, err)
 	}
 	is := conf.Cloud.Provider // agents take another one over only at a start
 	switch {
 	case m.to == crd.Operator && is != agentconf.Operator:
-		return fmt.Errorf("agent.yaml of ConfigMap %s says cloud.provider: %s; set it to operator first: agents that run go on as they are until they are started again", name, is)
+		return fmt.Errorf("%s of ConfigMap %s says cloud.provider: %s; set it to operator first: agents that run go on as they are until they are started again", key, name, is)
 	case m.to == crd.Self && is == agentconf.Operator:
-		return fmt.Errorf("agent.yaml of ConfigMap %s says cloud.provider: operator; set it to the node's cloud first: agents that run go on as they are until they are started again", name)
+		return fmt.Errorf("%s of ConfigMap %s says cloud.provider: operator; set it to the node's cloud first: agents that run go on as they are until they are started again", key, name)
 	}
 	return nil
 }

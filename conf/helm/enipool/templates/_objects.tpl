@@ -55,12 +55,12 @@ one calls. (list $ file), (list $ file annotations of the ServiceAccount) or (li
 {{- end }}
 {{- end }}
 
-{{/* Says true where the agents have what devices take. That stays with dra: false, until the key goes: agents that are told so serve the
-kubelet until the last claim is gone. "true" is what YAML calls a text. */}}
+{{/* Says true where agents have what devices take. That stays with dra: false, until the key goes: agents that are told so serve the
+kubelet until the last claim is gone. "true" is what YAML calls a text. (list $ agent) */}}
 {{- define "enipool.devices" -}}
-{{- $dra := dig "kubernetes" "dra" nil .Values.agent | toString }}
+{{- $root := index . 0 }}{{- $dra := dig "kubernetes" "dra" nil (index . 1) | toString }}
 {{- if eq $dra "true" }}
-{{-   include "enipool.needs" (list $ "1.36" "agent.kubernetes.dra") }}true
-{{- else if and (eq $dra "false") (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version) }}true
+{{-   include "enipool.needs" (list $root "1.36" "agent.kubernetes.dra") }}true
+{{- else if and (eq $dra "false") (semverCompare ">=1.36.0-0" $root.Capabilities.KubeVersion.Version) }}true
 {{- end }}
 {{- end }}
