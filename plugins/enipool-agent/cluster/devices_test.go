@@ -13,8 +13,8 @@ import (
 	"github.com/enipool/enipool/pkg/pool"
 )
 
-// machine is what a node is at one time.
-type machine struct {
+// drawnNode is what a node is at one time.
+type drawnNode struct {
 	conf     pool.Config
 	limits   eni.Limits
 	families []eni.Family
@@ -22,13 +22,13 @@ type machine struct {
 	capacity int // pods that can have addresses, as the agent tells
 }
 
-// drawMachine draws a node: prefixes or single addresses, of one family or both, limits of the configuration and ENIs in any state.
-func drawMachine(t *rapid.T) machine {
+// drawNode draws a node: prefixes or single addresses, of one family or both, limits of the configuration and ENIs in any state.
+func drawNode(t *rapid.T) drawnNode {
 	number := func(name string, least, most int) int { return rapid.IntRange(least, most).Draw(t, name) }
 	blocks := func(name string, whole eni.Block) eni.Block {
 		return rapid.SampledFrom([]eni.Block{{}, {Bits: whole.Bits, Size: 1}, whole}).Draw(t, name)
 	}
-	m := machine{
+	m := drawnNode{
 		conf: pool.Config{FirstENI: number("firstENI", 0, 1), MaxAllocate: number("maxAllocate", 0, 60), MaxAllocateENI: number("maxAllocateENI", 0, 5),
 			MaxIPsPerENI: number("maxIPsPerENI", 0, 1) * number("of them", 2, 60), TopologyPlaces: number("topologyPlaces", 0, 8)},
 		limits: eni.Limits{ENIs: number("ENIs", 1, 8), V4: number("v4", 2, 130), V6: number("v6", 2, 130), NoPrimary: rapid.Bool().Draw(t, "noPrimary"),
@@ -61,7 +61,7 @@ func drawMachine(t *rapid.T) machine {
 }
 
 // devices are those that the agent shows, checked.
-func (m machine) devices(t *rapid.T, reserved map[string]int) []devices.Device {
+func (m drawnNode) devices(t *rapid.T, reserved map[string]int) []devices.Device {
 	node := devices.Node{Total: m.capacity, ENIs: withAddresses(&m.state), PerENI: m.conf.SlotsPerENI(m.limits, m.families)}
 	list := node.List(reserved)
 	sum, taken := 0, 0
@@ -95,7 +95,7 @@ func TestDevicesHaveWhatPodsOfTheNodeCanHave(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		reserved := map[string]int{}
 		for range rapid.IntRange(1, 4).Draw(t, "times") {
-			list := drawMachine(t).devices(t, reserved)
+			list := drawNode(t).devices(t, reserved)
 			reserved = map[string]int{} // pods came and went
 			for _, d := range list {
 				if n := rapid.IntRange(0, d.Addresses).Draw(t, "reserved"); n > 0 {
