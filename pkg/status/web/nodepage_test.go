@@ -14,6 +14,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/page/pagetest"
 	"github.com/enipool/enipool/pkg/status"
 )
 
@@ -169,3 +170,5 @@ func BenchmarkThePageOfANode(b *testing.B) {
 		}
 	}
 }
+
+func TestTheNodesPageIsAsHTMLTemplateMakesIt(t *testing.T) { pagetest.Compare[nodePage](t, nodeHTML) }
