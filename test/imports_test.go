@@ -183,6 +183,28 @@ func TestThePluginLinksNothingHeavy(t *testing.T) {
 	}
 }
 
+// html/template finds methods by their names, so that a program that has it has each exported method of each type: of the clients of clouds
+// and API servers that is a quarter of the program. gRPC's traces would bring it along.
+func TestAgentAndOperatorLinkNoHTMLTemplate(t *testing.T) {
+	const tag = "-tags=grpcnotrace"
+	out, err := exec.Command("go", "list", "-deps", tag, "../plugins/enipool-agent", "../plugins/enipool-operator").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	if slices.Contains(strings.Fields(string(out)), "html/template") {
+		t.Error("the agent or the operator links html/template; pages are made by pkg/page")
+	}
+	for _, file := range []string{"../Makefile", "../scripts/image/build.sh"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), tag) {
+			t.Errorf("%s builds programs without %s", file, tag)
+		}
+	}
+}
+
 // Every byte of it is read from the disk at the first start after a boot, and stays in
 // the page cache beside the pods.
 func TestThePluginIsSmall(t *testing.T) {

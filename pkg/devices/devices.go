@@ -115,12 +115,30 @@ type Pod struct {
 	Namespace string
 	Extended  int    // addresses that the scheduler reserved because the pod asks for the resource
 	Claims    string // names of its ResourceClaims, which may be of other drivers too, with blanks in between
-	Changing  bool   // it starts or ends, so that its claims may not be prepared yet, or not any more
+	Starts    bool   // its claims may not be prepared yet
+}
+
+// names tells whether the pod names the claim.
+func (p Pod) names(c Claim) bool {
+	return p.Namespace == c.Namespace && slices.Contains(strings.Fields(p.Claims), c.Name)
+}
+
+// Memory is which claims the kubelet had prepared. It has them unprepared moments before it says that their pods are done with, and
+// until then the scheduler counts them.
+type Memory struct{ had, ended []Claim }
+
+// Count returns what Share does of the claims that are prepared now and those that no longer are though pods still name them.
+func (m *Memory) Count(pods []Pod, claims []Claim) (reserved, silent int) {
+	m.ended = slices.DeleteFunc(slices.Concat(m.ended, m.had), func(c Claim) bool {
+		isPrepared := slices.ContainsFunc(claims, func(is Claim) bool { return is.UID == c.UID })
+		return isPrepared || !slices.ContainsFunc(pods, func(p Pod) bool { return p.names(c) })
+	})
+	m.had = claims
+	return Share(pods, slices.Concat(claims, m.ended))
 }
 
 // Share returns how many of the pods have an address reserved, and how many take one without. A pod with claims that starts
-// or ends counts among the first: the kubelet prepares its claims within moments, or has ended that, and nobody here knows
-// whose they are. A claim that several pods share reserves for no more pods than it has addresses.
+// counts among the first: the kubelet prepares its claims within moments, and until then nobody here knows whose they are. A claim that several pods share reserves for no more pods than it has addresses.
 func Share(pods []Pod, claims []Claim) (reserved, silent int) {
 	type key struct{ namespace, name string }
 	left := make(map[key]int, len(claims))
@@ -138,7 +156,7 @@ func Share(pods []Pod, claims []Claim) (reserved, silent int) {
 		case i >= 0:
 			left[key{p.Namespace, names[i]}]--
 			reserved++
-		case !known && len(names) > 0 && p.Changing:
+		case !known && len(names) > 0 && p.Starts:
 			reserved++
 		default:
 			silent++

@@ -76,8 +76,8 @@ func TestAPodCountsAsReservedOrNot(t *testing.T) {
 		{"has one among others", []Pod{{Namespace: "ns", Claims: "gpu one"}}, 1, 0},
 		{"a claim of that name elsewhere", []Pod{{Namespace: "other", Claims: "one"}}, 0, 1},
 		{"its claims are of another driver", []Pod{{Namespace: "ns", Claims: "gpu"}}, 0, 1},
-		{"its claims are not prepared yet", []Pod{{Namespace: "ns", Claims: "new", Changing: true}}, 1, 0},
-		{"two share a claim of one address", []Pod{{Namespace: "ns", Claims: "one"}, {Namespace: "ns", Claims: "one", Changing: true}}, 1, 1},
+		{"its claims are not prepared yet", []Pod{{Namespace: "ns", Claims: "new", Starts: true}}, 1, 0},
+		{"two share a claim of one address", []Pod{{Namespace: "ns", Claims: "one"}, {Namespace: "ns", Claims: "one", Starts: true}}, 1, 1},
 		{"two share a claim of two", []Pod{{Namespace: "ns", Claims: "two"}, {Namespace: "ns", Claims: "two"}}, 2, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -89,4 +89,25 @@ func TestAPodCountsAsReservedOrNot(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"eni0": 2, "eni1": 1}, Reserved(claims)); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// A kubelet has claims unprepared once the containers have ended, and says so of the pod later: the scheduler counts them until then. A pod that
+// has claims of another driver alone reserves nothing by ending.
+func TestAPodThatEndsHasReservedWhatItHad(t *testing.T) {
+	ours := []Claim{{UID: "1", Namespace: "ns", Name: "address", Devices: []string{"eni0"}}}
+	pods := []Pod{{Namespace: "ns", Claims: "address"}, {Namespace: "ns", Claims: "gpu"}}
+	var m Memory
+	is := func(what string, pods []Pod, claims []Claim, reserved, silent int) {
+		t.Helper()
+		if r, s := m.Count(pods, claims); r != reserved || s != silent {
+			t.Errorf("%s: %d reserved and %d not, want %d and %d", what, r, s, reserved, silent)
+		}
+	}
+	is("prepared", pods, ours, 1, 1)
+	is("unprepared", pods, nil, 1, 1)
+	is("still there", pods, nil, 1, 1)
+	is("of a kubelet that started again", pods, ours, 1, 1)
+	is("unprepared again", pods, nil, 1, 1)
+	is("gone", pods[1:], nil, 0, 1)
+	is("another one by that name", pods, nil, 0, 2)
 }

@@ -36,7 +36,7 @@ func reservationOf(pod *corev1.Pod, node string) devices.Pod {
 	// A kubelet has all claims prepared before it makes the sandbox: with an address it is known what they reserve, however long the pod
 	// stays pending after that.
 	starts := (pod.Status.Phase == "" || pod.Status.Phase == corev1.PodPending) && pod.Status.PodIP == ""
-	is.Changing = len(names) > 0 && (starts || pod.DeletionTimestamp != nil)
+	is.Starts = len(names) > 0 && starts
 	return is
 }
 

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"testing"
+	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +25,7 @@ func TestWhatAPodHasReserved(t *testing.T) {
 		}, devices.Pod{Namespace: "ns", Extended: 1}},
 		{"by a claim that is there, while it starts", func(p *corev1.Pod) {
 			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: &name}}
-		}, devices.Pod{Namespace: "ns", Claims: "made", Changing: true}},
+		}, devices.Pod{Namespace: "ns", Claims: "made", Starts: true}},
 		{"by a claim of who knows whom, while its image is pulled", func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.PodIP = corev1.PodPending, "10.0.0.7"
 			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: &name}}
@@ -32,7 +33,7 @@ func TestWhatAPodHasReserved(t *testing.T) {
 		{"by a claim that is there, while it ends", func(p *corev1.Pod) {
 			p.Status.Phase, p.DeletionTimestamp = corev1.PodRunning, &metav1.Time{}
 			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: &name}}
-		}, devices.Pod{Namespace: "ns", Claims: "made", Changing: true}},
+		}, devices.Pod{Namespace: "ns", Claims: "made"}},
 		{"by no claim that is not prepared though its sandbox is there, as while its init containers run", func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.PodIP = corev1.PodPending, "10.0.0.7"
 			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: &name}}
@@ -60,17 +61,50 @@ func TestWhatAPodHasReserved(t *testing.T) {
 	}
 }
 
-// A pod that has claims of another driver alone and whose image never comes has an address that it reserved nowhere.
+// A pod that has claims of another driver alone has an address that it reserved nowhere: while its image does not come, and in all of its
+// grace period.
 func TestAPodWithAnAddressHasItsClaimsPrepared(t *testing.T) {
 	gpu := "gpu"
-	pod := func(addr string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Namespace: "ns", Name: "p"},
+	for _, tt := range []struct {
+		name  string
+		phase corev1.PodPhase
+		addr  string
+		ends  *metav1.Time
+		want  int
+	}{
+		{"it starts", corev1.PodPending, "", nil, 0},
+		{"its image is pulled", corev1.PodPending, "10.0.0.7", nil, 1},
+		{"it ends", corev1.PodRunning, "10.0.0.7", &metav1.Time{}, 1},
+		{"it ends before its image has come", corev1.PodPending, "10.0.0.7", &metav1.Time{}, 1},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Namespace: "ns", Name: "p", DeletionTimestamp: tt.ends},
 			Spec:   corev1.PodSpec{NodeName: here, ResourceClaims: []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: &gpu}}},
-			Status: corev1.PodStatus{Phase: corev1.PodPending, PodIP: addr}}
-	}
-	for addr, want := range map[string]int{"": 0, "10.0.0.7": 1} {
-		if _, silent := devices.Share(reservations([]any{pod(addr)}, here), nil); silent != want {
-			t.Errorf("with the address %q %d pods reserved nothing, want %d", addr, silent, want)
+			Status: corev1.PodStatus{Phase: tt.phase, PodIP: tt.addr}}
+		if _, silent := devices.Share(reservations([]any{pod}, here), nil); silent != tt.want {
+			t.Errorf("%s: %d pods reserved nothing, want %d", tt.name, silent, tt.want)
 		}
 	}
+}
+
+// Between the unpreparing of its claim and the end of a pod the number does not change, which would be shown for a while.
+func TestAPodWhoseClaimIsUnpreparedHasItUntilItIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, n := startOnNode(t, Options{})
+		synctest.Wait()
+		name := "address"
+		claims := &kubeletClaims{changed: make(chan struct{}, 1)}
+		claims.set(true, devices.Claim{UID: "1", Namespace: "ns", Name: name, Devices: []string{"eni0"}})
+		n.view.claims = claims
+		c.put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Namespace: "ns", Name: "p"},
+			Spec:   corev1.PodSpec{NodeName: here, ResourceClaims: []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: &name}}},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.7"}})
+		for _, state := range []string{"prepared", "unprepared"} {
+			synctest.Wait()
+			if is, known := n.view.currentLoad(); !known || is.reserved != 1 || is.unreserved != 0 {
+				t.Errorf("%s: %d reserved, %d not", state, is.reserved, is.unreserved)
+			}
+			claims.set(true)
+			n.view.recount()
+		}
+	})
 }

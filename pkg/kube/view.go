@@ -35,6 +35,7 @@ type view struct {
 	mu      sync.Mutex
 	stale   bool // last is older than what pods holds
 	last    load
+	counted devices.Memory
 	most    int    // pods that the node may hold, -1 if that is not known
 	version string // of the node, as it was told last
 	offered bool   // the node shows addresses for pods
@@ -203,7 +204,7 @@ func (v *view) currentLoad() (load, bool) {
 	list := v.pods.GetStore().List()
 	v.last, v.stale = sumLoad(list, v.node), false
 	if v.claims != nil {
-		v.last.reserved, v.last.unreserved = devices.Share(reservations(list, v.node), v.claims.Claims())
+		v.last.reserved, v.last.unreserved = v.counted.Count(reservations(list, v.node), v.claims.Claims())
 	}
 	return v.last, true
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
-	"html/template"
 	"net/http"
 	"strings"
 )
@@ -27,17 +26,16 @@ var cells string
 var live string
 
 // Base returns the styles of every page: colours of both themes, text, tables.
-func Base() template.CSS { return template.CSS(base) }
+func Base() Trusted { return Trusted(base) }
 
 // Parts are the styles and scripts of a page, all of which are in its text.
 type Parts struct {
-	Styles  []template.CSS
-	Scripts []template.JS
+	Styles, Scripts []Trusted
 }
 
 // Live returns the parts of a page that a program serves about itself: with cells, and kept up to date.
 func Live() Parts {
-	return Parts{[]template.CSS{Base(), template.CSS(cells)}, []template.JS{template.JS(live)}}
+	return Parts{[]Trusted{Base(), Trusted(cells)}, []Trusted{Trusted(live)}}
 }
 
 // Policy returns the content security policy that allows the page its own parts and nothing else.

@@ -19,7 +19,7 @@ case $release in *-dirty) [ "${REVISION-}" ] || revision+=-dirty ;; esac
 
 for arch in "${archs[@]}"; do
 	mkdir -p "$context/$arch"
-	GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=false -gcflags=github.com/vishvananda/...=-l -ldflags "-s -w -X main.release=$release" -o "$context/$arch/" ./plugins/...
+	GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=false -gcflags=github.com/vishvananda/...=-l -tags=grpcnotrace -ldflags "-s -w -X main.release=$release" -o "$context/$arch/" ./plugins/...
 	GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=false -gcflags=github.com/vishvananda/...=-l -ldflags "-s -w" -o "$context/$arch/" \
 		$reference/main/loopback $reference/meta/{portmap,bandwidth}
 done

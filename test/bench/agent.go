@@ -61,7 +61,7 @@ var strategies = []string{"equation", "reactive"}
 
 // buildAgent compiles what only the agent's row needs.
 func buildAgent(dir string) error {
-	err := goTool("build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", "./plugins/enipool-agent")
+	err := goTool("build", "-trimpath", "-tags=grpcnotrace", "-ldflags", "-s -w", "-o", dir+"/", "./plugins/enipool-agent")
 	return errors.Join(err, goTool("test", "-c", "-o", filepath.Join(dir, agentTest), "./test/bench"),
 		goTool("test", "-c", "-o", filepath.Join(dir, kubeTest), "./pkg/kube"))
 }
@@ -176,7 +176,7 @@ func (b *bench) agentSize() error {
 	if err != nil {
 		return err
 	}
-	b.report.add([]measure{{what: "size of enipool-agent", unit: "MB", command: "CGO_ENABLED=0 go build -trimpath -ldflags '-s -w'",
+	b.report.add([]measure{{what: "size of enipool-agent", unit: "MB", command: "CGO_ENABLED=0 go build -trimpath -tags=grpcnotrace -ldflags '-s -w'",
 		values: []float64{float64(info.Size()) / 1e6}}})
 	return nil
 }

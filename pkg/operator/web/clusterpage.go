@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 	"net/http"
 	"net/url"
@@ -20,7 +19,7 @@ import (
 //go:embed cluster.html
 var clusterHTML string
 
-var clusterTemplate = template.Must(template.New("cluster.html").Parse(clusterHTML))
+var clusterTemplate = page.MustParse(clusterHTML)
 
 // pageTime is for how long a page is served again: one of thousands of nodes takes the operator's loop a while.
 const pageTime = 5 * time.Second

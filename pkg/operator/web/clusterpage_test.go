@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/enipool/enipool/pkg/operator"
+	"github.com/enipool/enipool/pkg/page/pagetest"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -147,4 +148,8 @@ func BenchmarkThePageOfACluster(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+func TestTheClustersPageIsAsHTMLTemplateMakesIt(t *testing.T) {
+	pagetest.Compare[clusterPage](t, clusterHTML)
 }

@@ -19,16 +19,17 @@ var page = template.Must(template.New("page.html").ParseFS(files, "page.html"))
 // pageView is what the template shows.
 type pageView struct {
 	Report
-	Facts  []fact
-	Sheets []pageSheet
-	Lowest bool // of a column is marked
-	Asked  []pageRequests
-	Heads  []string // of their tables
-	Hosted []pageHosted
-	Hosts  []string // the heads of their tables
-	Plots  plots
-	Policy template.HTML
-	shared.Parts
+	Facts   []fact
+	Sheets  []pageSheet
+	Lowest  bool // of a column is marked
+	Asked   []pageRequests
+	Heads   []string // of their tables
+	Hosted  []pageHosted
+	Hosts   []string // the heads of their tables
+	Plots   plots
+	Policy  template.HTML
+	Styles  []template.CSS
+	Scripts []template.JS
 	Library string // the licence of the charting library
 }
 
@@ -86,9 +87,15 @@ func (r Report) HTML(w io.Writer) error {
 		}
 		view.Sheets = append(view.Sheets, pageSheet{s.pageGroups(), rows})
 	}
-	view.Styles = []template.CSS{template.CSS(embeddedText("uplot/uPlot.min.css")), shared.Base(), template.CSS(embeddedText("page.css"))}
-	view.Scripts = []template.JS{template.JS(embeddedText("uplot/uPlot.iife.min.js")), template.JS(embeddedText("page.js"))}
-	view.Policy = template.HTML(`<meta http-equiv="Content-Security-Policy" content="` + view.Parts.Policy() + `">`)
+	parts := shared.Parts{Styles: []shared.Trusted{shared.Trusted(embeddedText("uplot/uPlot.min.css")), shared.Base(), shared.Trusted(embeddedText("page.css"))},
+		Scripts: []shared.Trusted{shared.Trusted(embeddedText("uplot/uPlot.iife.min.js")), shared.Trusted(embeddedText("page.js"))}}
+	for _, text := range parts.Styles {
+		view.Styles = append(view.Styles, template.CSS(text))
+	}
+	for _, text := range parts.Scripts {
+		view.Scripts = append(view.Scripts, template.JS(text))
+	}
+	view.Policy = template.HTML(`<meta http-equiv="Content-Security-Policy" content="` + parts.Policy() + `">`)
 	view.Library = embeddedText("uplot/LICENSE")
 	return page.Execute(w, view)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"net/http"
 	"slices"
@@ -20,7 +19,7 @@ import (
 //go:embed node.html
 var nodeHTML string
 
-var nodeTemplate = template.Must(template.New("node.html").Parse(nodeHTML))
+var nodeTemplate = page.MustParse(nodeHTML)
 
 // ReadPool returns the node's ENIs and addresses as they are now, and the time since boot that their times count from.
 // nil: nobody knows them.

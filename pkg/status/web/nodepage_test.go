@@ -14,6 +14,7 @@ import (
 
 	"github.com/enipool/enipool/pkg/eni"
 	"github.com/enipool/enipool/pkg/ipam"
+	"github.com/enipool/enipool/pkg/page/pagetest"
 	"github.com/enipool/enipool/pkg/status"
 )
 
@@ -190,3 +191,5 @@ func TestWhatIsInFlightIsToldAsThePastWhereTheLoopHangs(t *testing.T) {
 		}
 	})
 }
+
+func TestTheNodesPageIsAsHTMLTemplateMakesIt(t *testing.T) { pagetest.Compare[nodePage](t, nodeHTML) }

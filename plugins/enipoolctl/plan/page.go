@@ -54,8 +54,8 @@ func (f *commandFlags) writePage(said io.Writer, plans []planned) error {
 
 func viewOf(plans []planned) pageView {
 	var view pageView
-	view.Style = page.Base()
-	view.Policy = page.Parts{Styles: []template.CSS{view.Style}}.Policy()
+	view.Style = template.CSS(page.Base())
+	view.Policy = page.Parts{Styles: []page.Trusted{page.Base()}}.Policy()
 	view.Head, view.Reasons = verdictOn(plans)
 	view.Bad = slices.ContainsFunc(plans, planned.isMissed)
 	for i, p := range plans {
