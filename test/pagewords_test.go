@@ -74,7 +74,7 @@ SchedulingGated ContainerCreating FailedPrepareDynamicResources ResourceNotRegis
 KubePdbNotEnoughHealthyPods poddisruptionbudget go_ process_ EnipoolOperator
 run-firewall FELIX_IPTABLESMARKMASK FELIX_NFTABLESMARKMASK PostUp
 suppress_ifgroup bpf_redirect_neigh TC_ACT_OK pwrite max-allocate ENIPODS-ports
-my-operator eni0 net1 u-web enipool-second resourceClaims resourceClaimTemplateName aws-cn aws-us-gov synctest
+agent-NAME ENI_CONFIG_LABEL_DEF my-operator eni0 net1 u-web enipool-second resourceClaims resourceClaimTemplateName aws-cn aws-us-gov synctest
 `
 
 // What a page names in backticks, and variables before =, are there: a key, a field, a metric, a reason, a variable, a function, a file. The changelog tells of what

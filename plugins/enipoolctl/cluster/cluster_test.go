@@ -306,7 +306,7 @@ func TestWithoutAnOperatorTheObjectsTell(t *testing.T) {
 	s.Put("/api/v1/namespaces/kube-system/pods/op-1", operatorPod("op-1", "n2"))
 	s.Serve("op-1:9810", pagesOf(knows{operator.ErrNotLeading}))
 	code, _, errs = run(Command(), append([]string{"cluster", "budget"}, flags...)...)
-	if code != 2 || !strings.Contains(errs, "this operator does not lead") || !strings.Contains(errs, "port-forward op-1 9810 and --operator http://127.0.0.1:9810") {
+	if code != 2 || !strings.Contains(errs, "this operator does not lead; the Lease enipool-operator names the one that does") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 	code, out, errs := run(Command(), append([]string{"cluster", "why", "n1"}, flags...)...)
