@@ -90,7 +90,9 @@ func (c *changers) find(pid int, name string, now time.Duration) changer {
 	return told
 }
 
-func (c *changers) read(pid int, file string) string { return c.readFrom(strconv.Itoa(pid) + "/" + file) }
+func (c *changers) read(pid int, file string) string {
+	return c.readFrom(strconv.Itoa(pid) + "/" + file)
+}
 
 // readFrom is "" where the process is gone.
 func (c *changers) readFrom(file string) string {
