@@ -121,16 +121,25 @@ func fightKey(change string) (key string, is bool) {
 	for _, mark := range []string{" right:", " with "} {
 		change, _, _ = strings.Cut(change, mark)
 	}
+	// Who removes a table is met after that, or in the midst of it.
+	if table, _, is := strings.Cut(change, " from scratch:"); is {
+		change = strings.Replace(table, "make table", "create table", 1)
+	}
 	return change, true
+}
+
+// kind is the first word of what the change is about.
+func (f fight) kind() string {
+	word, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(f.change, "add "), "remove "), " ")
+	return word
 }
 
 // seek says who may undo the change, and how to find out. The kernel tells only of nftables
 // which process it was.
 func (f fight) seek() string {
-	kind, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(f.change, "add "), "remove "), " ")
-	switch kind {
+	switch f.kind() {
 	case "nftables:":
-		return "the one that `nft monitor` names behind each change"
+		return "the one that `nft monitor` names behind each change, on the node itself; " + whoStarts
 	case "iptables", "ip6tables":
 		return "a program that loads its own rules, as firewalld does; where iptables keeps its rules in nftables `nft monitor` names the process"
 	case "sysctl":
@@ -139,6 +148,29 @@ func (f fight) seek() string {
 		return "a program that sets queues of links; `tc monitor` shows when"
 	}
 	return "a second agent, systemd-networkd (ManageForeignRoutes=, ManageForeignRoutingPolicyRules=), NetworkManager or a script; `ip monitor` shows when"
+}
+
+// whoStarts is where people find what starts a process that is gone when they look.
+const whoStarts = "what starts it: conf/TROUBLESHOOTING.md has the commands"
+
+// Blamer is a Kernel that can tell who of others changed nftables last, after a time since boot. found
+// tells whether it says where that process comes from, too.
+type Blamer interface {
+	Changer(since time.Duration) (text string, found bool)
+}
+
+// whoUndoes says who undoes the repair, "" where nobody knows.
+func (a *Agent) whoUndoes(f fight) string {
+	kernel, can := a.Kernel.(Blamer)
+	if !can || !slices.Contains([]string{"nftables:", "iptables", "ip6tables"}, f.kind()) {
+		return ""
+	}
+	text, found := kernel.Changer(f.first)
+	if text == "" || found {
+		return text
+	}
+	// It has ended, or the agent's container has PIDs of its own.
+	return text + "; " + whoStarts
 }
 
 // noteRepairs tells people when repairs don't last.
@@ -150,7 +182,7 @@ func (a *Agent) noteRepairs(changes []string, now time.Duration) {
 	// Who flushes a table undoes the routes of all pods: that is one thing to tell.
 	f := told[0]
 	a.Log.Warn("what is repaired is undone again and again by something on this node", "change", f.change, "others", len(told)-1,
-		"times", f.times, "within", (f.last - f.first).Round(time.Second), "who", f.seek())
+		"times", f.times, "within", (f.last - f.first).Round(time.Second), "who", cmp.Or(a.whoUndoes(f), f.seek()))
 }
 
 // tellFights tells which repairs don't last, and which do again.
@@ -164,7 +196,7 @@ func (a *Agent) tellFights(now time.Duration) {
 	boot := a.Wall().Add(-now).Round(time.Second)
 	for _, f := range a.fights.list() {
 		a.status.Undone = append(a.status.Undone, status.Undone{Change: f.change, Times: f.times,
-			First: boot.Add(f.first), Last: boot.Add(f.last), Who: f.seek(), ShownFor: a.fightPause().String()})
+			First: boot.Add(f.first), Last: boot.Add(f.last), Who: f.seek(), By: a.whoUndoes(f), ShownFor: a.fightPause().String()})
 	}
 }
 

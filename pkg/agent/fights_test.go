@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,12 +31,14 @@ func TestRepairsInARowAreAFight(t *testing.T) {
 		want    string // what is told, and when
 		end     string // what is told at the end
 	}{
-		"once":                          {every(1, 0, rule), "", ""},
-		"nine times":                    {every(9, time.Second, rule), "", ""},
-		"ten times within seconds":      {every(10, time.Second, rule), "9s: 10 of " + rule + " in 9s", "10 of " + rule},
-		"ten times at resyncs":          {every(10, time.Minute, rule), "9m0s: 10 of " + rule + " in 9m0s", "10 of " + rule},
-		"with long rests":               {every(100, 3*time.Minute, rule), "", ""},
-		"other things each time":        {slicesOf(100), "", ""},
+		"once":                     {every(1, 0, rule), "", ""},
+		"nine times":               {every(9, time.Second, rule), "", ""},
+		"ten times within seconds": {every(10, time.Second, rule), "9s: 10 of " + rule + " in 9s", "10 of " + rule},
+		"ten times at resyncs":     {every(10, time.Minute, rule), "9m0s: 10 of " + rule + " in 9m0s", "10 of " + rule},
+		"with long rests":          {every(100, 3*time.Minute, rule), "", ""},
+		"other things each time":   {slicesOf(100), "", ""},
+		"a table that goes while it is read": {slices.Concat(every(5, time.Second, "nftables: create table inet enipool"), after(5*time.Second, every(5, time.Second, "nftables: make table inet enipool from scratch: it has flags"))),
+			"9s: 10 of nftables: make table inet enipool from scratch: it has flags in 9s", "10 of nftables: make table inet enipool from scratch: it has flags"},
 		"a set that lacks this or that": {growing(), "9s: 10 of nftables: put map source4 right: add 10.0.0.9 in 9s", "10 of nftables: put map source4 right: add 10.0.0.9"},
 		"twice in one comparison":       {every(5, time.Second, rule, rule), "", ""},
 		"told again after ten minutes": {every(700, time.Second, rule), "9s: 10 of " + rule + " in 9s\n10m9s: 610 of " + rule + " in 10m9s",
@@ -74,6 +77,14 @@ func TestRepairsInARowAreAFight(t *testing.T) {
 type repair struct {
 	at      time.Duration
 	changes []string
+}
+
+// after are the same repairs that much later.
+func after(d time.Duration, rows []repair) []repair {
+	for i := range rows {
+		rows[i].at += d
+	}
+	return rows
 }
 
 // slicesOf are n repairs of as many things.
@@ -164,6 +175,43 @@ func TestARepairThatSomebodyUndoesIsToldOnceAndUntilItStays(t *testing.T) {
 		sleep(3 * time.Minute)
 		if st := n.status(); len(st.Undone) > 0 || st.Problem != "" || log.count("what was undone again and again stays") != 1 {
 			t.Errorf("when it stays status tells %+v, problem %q; log: %d", st.Undone, st.Problem, log.count("stays"))
+		}
+	})
+}
+
+// The kernel names who changes nftables, and nobody else's work is put down to it.
+func TestWhoUndoesARepairIsToldWhereTheKernelNamesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log logged
+		_, n := one(t, large, func(n *testNode) {
+			rarely(&n.conf)
+			n.conf.Resync = time.Minute
+			n.w.log = slog.New(slog.NewTextHandler(&log, nil))
+		})
+		defer n.stop()
+		for _, tt := range []struct{ change, changer, want string }{
+			{"nftables: create table inet enipool", "", "; who it may be: the one that `nft monitor` names"},
+			{"nftables: create table inet enipool", "nft (process 7)", "; by nft (process 7); what starts it: conf/TROUBLESHOOTING.md has the commands"},
+			{"nftables: create table inet enipool", "nft (process 7), started by `sh /x` (process 6)", "; by nft (process 7), started by `sh /x` (process 6)"},
+			{"add rule 512: from all lookup 100 proto 70", "nft (process 7), started by `sh /x` (process 6)", "; who it may be: a second agent"},
+		} {
+			n.mu.Lock()
+			n.undone, n.changer = []string{tt.change}, tt.changer
+			n.mu.Unlock()
+			for range 2 * fightRepairs {
+				n.disturb <- struct{}{}
+				sleep(time.Second)
+			}
+			if st := n.status(); len(st.Undone) == 0 || !strings.Contains(st.Undone[0].String(), tt.want) || !strings.Contains(st.Problem, tt.want) {
+				t.Errorf("%s by %q: status tells %v", tt.change, tt.changer, st.Undone)
+			}
+			n.mu.Lock()
+			n.undone = nil
+			n.mu.Unlock()
+			sleep(5 * time.Minute)
+		}
+		if log.count("who=\"nft (process 7), started by `sh /x` (process 6)\"") != 1 {
+			t.Errorf("log: %s", log.text.String())
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/enipool/enipool/pkg/cloud"
@@ -143,6 +144,13 @@ func (p process) Grow(_ context.Context, next *ipam.State) ([]string, error) {
 		}
 		return errors.Join(errs...)
 	})
+}
+
+// Changer is who changes nftables on the node.
+func (p process) Changer(time.Duration) (string, bool) {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	return p.n.changer, strings.Contains(p.n.changer, "started by")
 }
 
 func (p process) Sync(_ context.Context, leaving []string, _ *ipam.State) (lines []string, err error) {

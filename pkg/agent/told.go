@@ -148,6 +148,10 @@ func (a *Agent) why() string {
 	case len(s.TargetCauses) > 0:
 		text = append(text, s.TargetCauses[0])
 	}
+	// Beside a cause that counts more, too: it is why a pod whose packets nothing leads waits.
+	if undone := undoneProblem(s.Undone); !strings.Contains(s.Problem, undone) {
+		text = append(text, undone)
+	}
 	if next := s.NextTry(a.Wall()); next != "" {
 		text = append(text, "next try "+next)
 	}

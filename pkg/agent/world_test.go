@@ -59,6 +59,7 @@ type testNode struct {
 	blocked      []string          // chains of others that cut pods off
 	misrouted    []string          // routes of others that pods' packets take
 	undone       []string          // what each comparison finds missing, and puts right
+	changer      string            // who changes nftables
 	conflicts    []string          // host ports that others claim
 	hears        bool              // its kernel announces what others change
 	ofTopologies []eni.TopologyPod // pods that the cluster shows of it

@@ -40,7 +40,7 @@ func (p *Plugin) Add(ctx context.Context, request Request, emit func(*current.Re
 	}
 	lease, settings, res, err := p.leaseAndSetUp(ctx, kernel, ns, request, device)
 	if err != nil {
-		return p.tellAgentAway(err)
+		return p.tellAgentAway(p.tellRepair(err))
 	}
 	defer func() {
 		if err != nil {

@@ -114,7 +114,7 @@ func (p *Plugin) Status(ctx context.Context, request Request) (warning string, e
 		err = p.Cache.CheckWritable()
 	}
 	if err == nil {
-		err = refuseAllCutOff(known)
+		err = p.tellAgentAway(p.tellRepair(refuseAllCutOff(known)))
 	}
 	if err != nil {
 		return "", types.NewError(types.ErrPluginNotAvailable, err.Error(), errorDetails(err))

@@ -42,8 +42,28 @@ func checkSources(settings ipam.Settings, held ipam.Lease) ([]string, error) {
 	return lines, nil
 }
 
-// errNoSource: the packet filter does not lead what a pod sends to the ENI of its address.
-var errNoSource = errors.New("pods on secondary ENIs would be cut off: the agent puts the packet filter right, if it runs on this node; without an agent: enipoolctl pool load")
+// errNoSource: the packet filter does not lead what a pod sends to the ENI of its address. What finds that adds what is
+// missing before it, and tellRepair who puts it right behind it.
+var errNoSource = errors.New("pods on secondary ENIs would be cut off")
+
+// tellRepair adds to an errNoSource who puts the packet filter right. Where something undoes that each time, as the agent
+// has said, neither the next try nor the agent helps for long.
+func (p *Plugin) tellRepair(err error) error {
+	if !errors.Is(err, errNoSource) {
+		return err
+	}
+	_, runs := p.Cache.Agent()
+	switch {
+	case !runs:
+		return fmt.Errorf("%w; on a node that is to have no agent `enipoolctl pool load` puts it right", err)
+	case p.Cache.AgentAway() != "": // it is stopped, and tellAgentAway says what to do
+		return err
+	}
+	if _, undone, is := strings.Cut(p.Cache.Why(), netconf.UndoneWords); is {
+		return fmt.Errorf("%w; %s%s", err, netconf.UndoneWords, undone)
+	}
+	return fmt.Errorf("%w; the agent puts it right within seconds", err)
+}
 
 // refuseCutOff refuses a lease whose pod would reach nothing: somebody took enipool's table
 // away, or emptied it, and it is not back yet. Pods of ENI 0 cost nothing here.
@@ -66,9 +86,9 @@ func cutOff(lines []string, err error) error {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return fmt.Errorf("the plugin lacks CAP_NET_ADMIN in the node's user namespace: %w", err)
 	case err != nil: // a kernel that has no nftables any more leads nothing either
-		return fmt.Errorf("%w: %w", errNoSource, err)
+		return fmt.Errorf("packet filter: %w: %w", err, errNoSource)
 	case len(lines) > 0:
-		return fmt.Errorf("%w: %s", errNoSource, strings.Join(lines, "; "))
+		return fmt.Errorf("packet filter: %s: %w", strings.Join(lines, "; "), errNoSource)
 	}
 	return nil
 }

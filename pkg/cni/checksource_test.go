@@ -1,6 +1,7 @@
 package cni
 
 import (
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -68,7 +69,8 @@ func TestAnAddOnASecondaryENIWaitsForItsElementOfTheRoutingMap(t *testing.T) {
 		}
 		far := nettest.NewNetns(t, last)
 		_, err := l.add(last, far.Path, plain)
-		if err == nil || Error(err).Code != 11 || !strings.Contains(err.Error(), "pods on secondary ENIs would be cut off: the agent puts the packet filter right") {
+		if err == nil || Error(err).Code != 11 || !strings.HasPrefix(err.Error(), "packet filter: nftables map source4 of table inet enipool lacks 10.0.0.2") ||
+			!strings.Contains(err.Error(), ": pods on secondary ENIs would be cut off; on a node that is to have no agent `enipoolctl pool load` puts it right; no agent runs on this node: start it") {
 			t.Errorf("after %q: %v", damage, err)
 		}
 		if err := status(); err == nil || Error(err).Code != 50 || !strings.Contains(err.Error(), "lacks 10.0.0.2") {
@@ -78,6 +80,27 @@ func TestAnAddOnASecondaryENIWaitsForItsElementOfTheRoutingMap(t *testing.T) {
 		l.mustAdd(last, far.Path, plain)
 		l.delAll(near1, near2, last)
 		l.now += time.Hour // what was used is free again
+	}
+}
+
+// Beside an agent the pod waits for its repair, and where something undoes that, for whoever ends it.
+func TestAnErrorOfThePacketFilterSaysWhatTheAgentSays(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	l.keepNode()
+	const undone = "something on this node undoes what the agent repairs, 231 times in 3m41s so far: nftables: create table inet enipool; by nft (process 7)"
+	err := cutOff([]string{"nftables map source4 of table inet enipool lacks 10.0.0.21 : goto eni1"}, nil)
+	const begin = "packet filter: nftables map source4 of table inet enipool lacks 10.0.0.21 : goto eni1: pods on secondary ENIs would be cut off; "
+	for why, want := range map[string]string{"": begin + "the agent puts it right within seconds", "target 12, at most 36": begin + "the agent puts it right within seconds",
+		"target 12, at most 36, cause: " + undone: begin + undone} {
+		if err := l.Cache.SetWhy(why); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.tellAgentAway(l.tellRepair(err)); got.Error() != want || !errors.Is(got, errNoSource) {
+			t.Errorf("the agent says %q: %v, want %s", why, got, want)
+		}
+	}
+	if none := errors.New("x"); l.tellRepair(none) != none || l.tellRepair(nil) != nil {
+		t.Error("another error is changed")
 	}
 }
 

@@ -88,7 +88,7 @@ func TestEachErrorHasItsCodeAndSaysWhatToDo(t *testing.T) {
 
 // Who waits for an agent gets the code by which runtimes try again, and a node without one has a way out.
 func TestWhatAnAgentCuresIsTriedAgain(t *testing.T) {
-	for _, err := range []error{errNoSource, hostport.ErrNotReady} {
+	for _, err := range []error{(&Plugin{}).tellRepair(errNoSource), hostport.ErrNotReady} {
 		if !strings.Contains(err.Error(), "enipoolctl pool load") {
 			t.Error(err)
 		}

@@ -36,6 +36,7 @@ type Watch struct {
 	owed     string // the same, where that comparison failed and its caller repeats it
 	suspects map[subject]suspicion
 	missed   bool // links may have come and gone unheard
+	changers changers
 
 	comparing bool // a comparison is under way: what it does itself is no fault
 	sent      bool // the cause was sent, and no comparison began since
@@ -73,7 +74,7 @@ func NewWatch(cache nodecache.Cache, also func(events.Event), log *slog.Logger) 
 }
 
 func newWatch(viewState view, now func() time.Duration) *Watch {
-	return &Watch{viewState: viewState, now: now, faults: make(chan struct{}, 1), stir: make(chan struct{}, 1), suspects: map[subject]suspicion{},
+	return &Watch{viewState: viewState, now: now, faults: make(chan struct{}, 1), stir: make(chan struct{}, 1), suspects: map[subject]suspicion{}, changers: changers{proc: "/proc"},
 		known: known{devices: map[string]bool{}, links: map[int]string{}}}
 }
 
@@ -103,6 +104,7 @@ func (w *Watch) note(e events.Event) {
 	defer w.mu.Unlock()
 	c, name := w.known.judge(e)
 	w.known.learn(e)
+	w.changers.follow(e, c, w.now())
 	s := subject{e.Kind, name}
 	switch c {
 	case fault:

@@ -21,7 +21,7 @@ const (
 	namesNow = "node written due mode beat strategy demand need target reason burst most maxPods maxPodsSource " +
 		"addresses addresses.attached addresses.free addresses.used addresses.cooling addresses.releasing addresses.lost addresses.held addresses.unlinked addresses.damaged addresses.reserved addresses.claimed " +
 		"enis eniLimit perENI waiters orphans inFlight backoff blockers unlinked held shared blocked misrouted prefixes unused leftOut " +
-		"undone undone.change undone.times undone.first undone.last undone.who undone.shownFor askedBack portConflicts " +
+		"undone undone.change undone.times undone.first undone.last undone.who undone.by undone.shownFor askedBack portConflicts " +
 		"fastPath fastPath.off fastPath.out fastPath.in fastPath.local " +
 		"refused refused.error refused.since refused.start refused.kept refused.notKept refused.untilReboot watched synced pods " +
 		"health health.faulty health.reason health.message health.taint health.capacity faultSince faultOver " +

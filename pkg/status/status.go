@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/enipool/enipool/pkg/health"
+	"github.com/enipool/enipool/pkg/netconf"
 )
 
 // Status is the agent's view of its node after a tick. Its JSON names are stable.
@@ -147,7 +148,8 @@ type Undone struct {
 	Times  int       `json:"times"`
 	First  time.Time `json:"first"`
 	Last   time.Time `json:"last"`
-	Who    string    `json:"who"` // who it may be, and how to find out
+	Who    string    `json:"who"`          // who it may be, and how to find out
+	By     string    `json:"by,omitempty"` // who did it last, where the kernel has told
 
 	// ShownFor is how long after the last time it is still told, as 2m0s: what runs each minute is no end of it.
 	ShownFor string `json:"shownFor,omitempty"`
@@ -155,12 +157,20 @@ type Undone struct {
 
 // String tells it without the times of day.
 func (u Undone) String() string {
-	text := fmt.Sprintf("something on this node undoes what the agent repairs, %d times in %s so far: %s; who it may be: %s",
-		u.Times, wholeSeconds(u.Last.Sub(u.First)), u.Change, u.Who)
+	who := "who it may be: " + u.Who
+	if u.By != "" {
+		who = "by " + u.By
+	}
+	text := fmt.Sprintf("%s, %s; %s", netconf.UndoneWords, u.countText(), who)
 	if u.ShownFor != "" {
 		text += "; told until it has stayed for " + u.ShownFor
 	}
 	return text
+}
+
+// countText tells what is undone and how often.
+func (u Undone) countText() string {
+	return fmt.Sprintf("%d times in %s so far: %s", u.Times, wholeSeconds(u.Last.Sub(u.First)), u.Change)
 }
 
 // FastPath tells whether packets of established connections pass the node by the

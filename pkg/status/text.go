@@ -87,18 +87,28 @@ func (s Status) Lines(now time.Time, process Process) []string {
 	return text
 }
 
-// undoneLines tells the first repairs that don't last and counts the others: who flushes a
+// UndoneLines tells the first repairs that don't last and counts the others: who flushes a
 // table undoes the routes of all pods.
-func (s Status) undoneLines() []string {
+func (s Status) UndoneLines() (list []string) {
 	const few = 3
-	var list []string
-	for _, u := range s.Undone[:min(few, len(s.Undone))] {
-		if u.String() != s.Problem {
+	for i, u := range s.Undone[:min(few, len(s.Undone))] {
+		if i == 0 {
 			list = append(list, u.String())
+			continue
 		}
+		list = append(list, u.countText()) // the same sentence again is not read
 	}
 	if more := len(s.Undone) - few; more > 0 {
 		list = append(list, fmt.Sprintf("and %d more", more))
+	}
+	return list
+}
+
+// undoneLines are UndoneLines without the one that stands there as the cause.
+func (s Status) undoneLines() []string {
+	list := s.UndoneLines()
+	if len(list) > 0 && strings.Contains(s.mainCause(), list[0]) {
+		return list[1:]
 	}
 	return list
 }

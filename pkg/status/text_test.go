@@ -130,8 +130,8 @@ agent:	ready, mode batch by equation, heard 4s ago
 cause:	something on this node undoes what the agent repairs, 148 times in 2m40s so far: add rule 512: from all lookup 100; who it may be: a second agent; told until it has stayed for 2m0s
 demand:	36, need 48, target 48: up
 limits:	109 slots, 1 of 4 ENIs, 110 pods (default)
-undone:	something on this node undoes what the agent repairs, 148 times in 2m40s so far: b; who it may be: a second agent; told until it has stayed for 2m0s
-undone:	something on this node undoes what the agent repairs, 148 times in 2m40s so far: c; who it may be: a second agent; told until it has stayed for 2m0s
+undone:	148 times in 2m40s so far: b
+undone:	148 times in 2m40s so far: c
 undone:	and 2 more
 `},
 		{"the cluster has not answered", unsynced, 4 * time.Second, `

@@ -2,7 +2,11 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -56,4 +60,24 @@ func TestSomebodyWhoUndoesEachRepairIsTold(t *testing.T) {
 		return nil
 	})
 	s.reach(internet4, "pod0")
+}
+
+// The process that flushes is gone a millisecond later: the script that starts it is named, and the sentence stands once.
+func TestTheScriptThatFlushesTheRulesetIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, plan{name: "flush", limits: tiny})
+	s.configure("pool.batch: 2", rarely)
+	s.start()
+	s.poolOf(2)
+	script := filepath.Join(t.TempDir(), "flush.sh")
+	s.must(os.WriteFile(script, []byte("while :; do nft flush ruleset; sleep 0.3; done\n"), 0o600))
+	other := exec.Command("sh", script)
+	s.must(s.node.Do(other.Start))
+	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
+	want := fmt.Sprintf("; by nft (process [0-9]+), started by `sh %s` (process %d)", script, other.Process.Pid)
+	by := regexp.MustCompile(strings.NewReplacer("(", `\(`, ")", `\)`).Replace(want))
+	s.told("the script is named", func(st status.Status) bool { return len(st.Undone) > 0 && by.MatchString(st.Problem) })
+	if out := s.show(); strings.Count(out, "something on this node undoes") != 1 {
+		t.Errorf("pool show:\n%s", out)
+	}
 }

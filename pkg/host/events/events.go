@@ -25,11 +25,12 @@ const (
 	Qdisc   // a queue of a link
 	Filter  // of traffic control
 	Nftables
+	Generation // a transaction of nftables ended: it comes behind what that changed
 )
 
 // String returns the word that ip(8) has for it.
 func (k Kind) String() string {
-	return [...]string{"overflow", "link", "address", "route", "rule", "neighbour", "sysctl", "qdisc", "filter", "nftables"}[k]
+	return [...]string{"overflow", "link", "address", "route", "rule", "neighbour", "sysctl", "qdisc", "filter", "nftables", "nftables generation"}[k]
 }
 
 // Event is one change. Fields that the kind does not have are zero.
@@ -62,7 +63,7 @@ type Event struct {
 	RPFilter, Forwarding int // settings: the new value, Unknown if it is not told
 
 	NftTable, NftSet string // of what changed in nftables; NftSet: its elements did
-	Text             []byte // of an nftables message: valid only until the next event
+	Text             []byte // of a message of nftables or of its generation: valid only until the next event
 }
 
 // AllLinks is the link of a setting that is for all.

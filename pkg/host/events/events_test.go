@@ -267,6 +267,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add(routeMessage(unix.RTM_NEWLINK, append(make([]byte, 16), 9, 0, 3, 0, 'e', 't', 'h', '1', 0, 0, 0, 0)...))
 	f.Add(routeMessage(unix.RTM_NEWNETCONF, unix.AF_INET, 0, 0, 0, 8, 0, 1, 0, 255, 255, 255, 255, 8, 0, 3, 0, 1, 0, 0, 0))
 	f.Add(routeMessage(unix.RTM_DELQDISC, append(make([]byte, 20), 8, 0, 1, 0, 't', 'b', 'f', 0)...))
+	f.Add(routeMessage(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWGEN, 0, 0, 0, 0, 8, 0, 2, 0, 0, 0, 1, 5, 8, 0, 3, 0, 'n', 'f', 't', 0))
 	f.Add(routeMessage(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_DELTABLE, 1, 0, 0, 0, 12, 0, 1, 0, 'e', 'n', 'i', 'p', 'o', 'o', 'l', 0))
 	f.Fuzz(func(t *testing.T, datagram []byte) {
 		n := 0
@@ -278,7 +279,7 @@ func FuzzEvents(f *testing.F) {
 		}
 		for e := range ParseNft(datagram) {
 			n++
-			if e.Kind != Nftables && e.Kind != Overflow || strings.Contains(fmt.Sprint(e), "%!") {
+			if pid, _ := e.Process(); e.Kind != Nftables && e.Kind != Generation && e.Kind != Overflow || pid != 0 && e.Kind != Generation || strings.Contains(fmt.Sprint(e), "%!") {
 				t.Errorf("%+v of %x", e, datagram)
 			}
 		}

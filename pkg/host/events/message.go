@@ -20,6 +20,8 @@ const (
 	tcaKind     = 1
 	sizeofTcMsg = 20
 
+	sizeofNfgenmsg = 4
+
 	nftaTable   = 1 // in every message but those about generations
 	nftaElemSet = 2
 )
@@ -212,15 +214,18 @@ func (m message) decodeNetconf() (Event, bool) {
 
 func (m message) decodeNftables() (Event, bool) {
 	op := int(m.Kind & 0xff)
-	if m.Kind>>8 != unix.NFNL_SUBSYS_NFTABLES || op == unix.NFT_MSG_NEWGEN || len(m.Body) < 4 {
+	switch {
+	case m.Kind>>8 != unix.NFNL_SUBSYS_NFTABLES || len(m.Body) < sizeofNfgenmsg:
 		return Event{}, false
+	case op == unix.NFT_MSG_NEWGEN:
+		return Event{Kind: Generation, Text: m.Body}, true
 	}
 	event := Event{Kind: Nftables, Text: m.Body}
 	switch op {
 	case unix.NFT_MSG_DELTABLE, unix.NFT_MSG_DELCHAIN, unix.NFT_MSG_DELRULE, unix.NFT_MSG_DELSET, unix.NFT_MSG_DELSETELEM, unix.NFT_MSG_DELOBJ:
 		event.Gone = true
 	}
-	for kind, value := range m.attributesBehind(4) { // struct nfgenmsg
+	for kind, value := range m.attributesBehind(sizeofNfgenmsg) {
 		switch {
 		case kind == nftaTable:
 			event.NftTable = decodeText(value)
@@ -232,6 +237,24 @@ func (m message) decodeNftables() (Event, bool) {
 		}
 	}
 	return event, event.NftTable != ""
+}
+
+// Process returns who made the transaction that a Generation ends: the thread that did, by its number
+// in the kernel's first PID namespace, and its name as in /proc/PID/comm. Kernels before 4.14
+// don't tell it: 0.
+func (e Event) Process() (pid int, name string) {
+	if e.Kind != Generation {
+		return 0, ""
+	}
+	for kind, value := range nlmsg.Attributes(e.Text[min(sizeofNfgenmsg, len(e.Text)):]) {
+		switch {
+		case kind == unix.NFTA_GEN_PROC_PID && len(value) == 4:
+			pid = int(binary.BigEndian.Uint32(value))
+		case kind == unix.NFTA_GEN_PROC_NAME:
+			name = decodeText(value)
+		}
+	}
+	return pid, name
 }
 
 // decodeText is a name, without the zero byte that ends it.

@@ -150,7 +150,7 @@ func nftPlanTable(c *nftables.Conn, want netconf.NftTable) ([]step, error) {
 	again := "nftables: make table inet " + want.Name + " from scratch: "
 	have, err := readNft(c, found)
 	if err != nil {
-		return rebuild(again + err.Error()), nil
+		return rebuild(again + whyUnread(err)), nil
 	}
 	if why := have.rebuildCause(want); why != "" {
 		return rebuild(again + why), nil

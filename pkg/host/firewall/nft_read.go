@@ -3,6 +3,7 @@ package firewall
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -57,6 +58,18 @@ func readNft(c *nftables.Conn, table *nftables.Table) (nftHave, error) {
 		}
 	}
 	return h, nil
+}
+
+// whyUnread says why the table could not be read, without the words of the library.
+func whyUnread(err error) string {
+	number, is := errors.AsType[unix.Errno](err)
+	switch {
+	case is && number == unix.ENOENT:
+		return "somebody removed it, or a part of it, while it was read"
+	case is:
+		return "it can't be read: " + number.Error()
+	}
+	return "it can't be read: " + err.Error()
 }
 
 func readComments(c *nftables.Conn, table *nftables.Table, chain *nftables.Chain) ([]string, error) {

@@ -31,6 +31,20 @@ func refusedFile(cache nodecache.Cache) string {
 	return "the agent refuses " + told.Refused.String()
 }
 
+// undoneRepairs is what the agent says of repairs that don't last, while it is at work and has not said that they
+// do again: a check that meets the moment after a repair would find that all agrees.
+func undoneRepairs(cache nodecache.Cache, now time.Time) []string {
+	told, err := status.Beside(cache.Path).Read()
+	if agent, running := cache.Agent(); err != nil || !running || agent.Stopped || told.Silent(now) {
+		return nil
+	}
+	lines := told.UndoneLines()
+	if len(lines) > 1 {
+		lines = []string{fmt.Sprintf("%s (and %d more: `enipoolctl pool show`)", lines[0], len(told.Undone)-1)}
+	}
+	return lines
+}
+
 // keeper says who puts right what a check finds, and until when; "" where no agent keeps
 // the node.
 func keeper(cache nodecache.Cache, now time.Time) string {
@@ -51,6 +65,8 @@ func keeper(cache nodecache.Cache, now time.Time) string {
 		return fmt.Sprintf("%s should, and is stopped: kill -CONT %d", name, agent.PID)
 	}
 	switch {
+	case len(undoneRepairs(cache, now)) > 0:
+		return name + " repairs it, and something on this node undoes that again and again"
 	case err != nil:
 		return name + " should, and has not been heard of: if that goes on look at its log"
 	case told.Silent(now):

@@ -133,8 +133,10 @@ func checkCommand(cache *nodecache.Cache) *cobra.Command {
 		Use:   "check",
 		Short: "Compare cache, kernel and live namespaces; exit 1 and a line for each mismatch, 2 if that fails",
 		Long: `Compare cache, kernel and live namespaces, and change nothing. Each mismatch is
-a line with what to do about it, or with who puts it right. That the agent does
-not run, is stopped or refuses its configuration is a note: it changes no exit code.
+a line with what to do about it, or with who puts it right. Repairs of the agent
+that something on the node undoes again and again are a mismatch, also in a moment
+when all is in place. That the agent does not run, is stopped or refuses its
+configuration is a note: it changes no exit code.
 
 Pods may come and go meanwhile: what differs is looked at again half a second
 later, and told if it differs still.
@@ -149,6 +151,9 @@ Exit codes: 0 all agree, 1 something differs, 2 it failed.`,
 			defer tellWaits(*cache, cmd.ErrOrStderr())()
 			n := node.Node{Cache: *cache, Now: nodecache.SinceBoot, Keeper: keeper(*cache, time.Now())}
 			wrong, err := n.Check(cmd.Context())
+			if !n.Uninstalled() {
+				wrong = append(undoneRepairs(*cache, time.Now()), wrong...)
+			}
 			found := checked{Whole: err == nil, Wrong: append([]string{}, wrong...)}
 			var left *node.LeftOutError
 			if errors.As(err, &left) {
