@@ -113,9 +113,18 @@ func TestTheRemedyOfAFullNodeCanWork(t *testing.T) {
 		var log logged
 		n := fullOfAll(t, &log)
 		defer n.stop()
-		n.crowd(10)
+		n.crowd(4) // all pods have one, and the target is out of reach
+		for left := 1; left > 0; left = n.retry() {
+			sleep(time.Second)
+		}
 		sleep(20 * time.Second)
 		st := n.status()
+		if told := st.Cause(st.Written); len(st.Causes) > 0 || !strings.Contains(told, "and ENI limit reached: 2 of 2") || !strings.Contains(told, "; move pods to other nodes") || st.NextTry(st.Written) == "" {
+			t.Errorf("while no pod waits: told %q, next try %q, causes %+v", told, st.NextTry(st.Written), st.Causes)
+		}
+		n.crowd(6)
+		sleep(20 * time.Second)
+		st = n.status()
 		for _, part := range []string{"no addresses left in subnet subnet-1, and the node has 2 of 2 ENIs; move pods to other nodes"} {
 			if !strings.HasPrefix(st.Problem, part) || strings.Contains(st.Problem, "cloud.subnets") {
 				t.Errorf("told %q, want %q", st.Problem, part)
