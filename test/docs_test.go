@@ -143,6 +143,8 @@ func TestExamplesInTheREADMEAreReal(t *testing.T) {
 			}
 		case "json":
 			parseConflist(t, block[2])
+		case "ini":
+			parseUnit(t, block[2], text)
 		default:
 			t.Errorf("nobody checks blocks of %s", block[1])
 		}

@@ -187,9 +187,13 @@ func (r reasons) newENI(s pool.Snapshot, slots int) []pool.Cause {
 	case full != "" && len(r.untaken()) > 0: // neither does this one
 		return append(list, r.untaken()...)
 	case n >= s.Limits.ENIs:
-		return r.eniLimit(fmt.Sprintf("it has %d of %d ENIs, %d of them not enipool's", n, s.Limits.ENIs, s.Unmanaged))
+		words := fmt.Sprintf("the node has %d of %d ENIs", n, s.Limits.ENIs)
+		if s.Unmanaged > 0 {
+			words += fmt.Sprintf(", %d of them not enipool's", s.Unmanaged)
+		}
+		return r.eniLimit(words, r.pool.MoreENIs(s))
 	case full != "":
-		return r.eniLimit("it has " + full)
+		return r.eniLimit("the node has "+full, r.pool.MoreENIs(s))
 	case quota.Kind != 0:
 		return []pool.Cause{quota}
 	}
@@ -198,11 +202,11 @@ func (r reasons) newENI(s pool.Snapshot, slots int) []pool.Cause {
 
 // eniLimit is the cause of a node that may have no more ENIs. Those that it has may have room for prefixes, but
 // for single addresses.
-func (r reasons) eniLimit(words string) []pool.Cause {
+func (r reasons) eniLimit(words, todo string) []pool.Cause {
 	if singles := countPrefixes(r.view.limits.V4Block, r.cached).singleWords(); singles != "" {
 		words += ", and " + singles + ", left from when its subnet had no whole one or prefixes were off"
 	}
-	return []pool.Cause{{Kind: pool.ENILimit, Words: words}}
+	return []pool.Cause{{Kind: pool.ENILimit, Words: words, Todo: todo}}
 }
 
 // untaken says which ENIs can't be taken into kernel or cache.

@@ -3,11 +3,11 @@ package agent
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/enipool/enipool/pkg/health"
+	"github.com/enipool/enipool/pkg/nodecache"
 	"github.com/enipool/enipool/pkg/pool"
 	"github.com/enipool/enipool/pkg/status"
 )
@@ -15,9 +15,15 @@ import (
 // tellCauses puts into the status what is wrong now, and returns what keeps the node from addresses,
 // ranked: the first is what the metrics, an ADD's error, the condition and events are about too.
 func (a *Agent) tellCauses(now time.Duration) []pool.Cause {
-	s, r := &a.status, a.reasons(now)
-	list := r.ranked()
-	s.TargetCauses, s.Causes, s.Problem = pool.Texts(a.targetCauses), nil, r.wrongOnNode()
+	s, r, m := &a.status, a.reasons(now), a.remedies()
+	list, target := m.give(r.ranked()), m.give(a.targetCauses)
+	s.TargetCauses, s.TargetNext, s.Causes, s.Problem = pool.Texts(target), time.Time{}, nil, r.wrongOnNode()
+	if len(list) == 0 && len(target) > 0 { // it is what is told in place of a cause
+		s.TargetCauses[0] = health.Explain(asFault(target[0]))
+		if next := r.nextOf(target[0]); next > now {
+			s.TargetNext = a.Wall().Add(next - now).Round(time.Second)
+		}
+	}
 	for _, c := range list {
 		told := status.Cause{Kind: c.Kind.String(), Object: c.Object, Slots: c.Slots, Reason: c.Kind.Reason(), What: health.Explain(asFault(c))}
 		if c.Next > now {
@@ -25,14 +31,25 @@ func (a *Agent) tellCauses(now time.Duration) []pool.Cause {
 		}
 		s.Causes = append(s.Causes, told)
 	}
+	a.tellFull(list)
 	if len(list) > 0 {
 		s.Problem = s.Causes[0].What
 	}
 	return list
 }
 
+// nextOf returns when what the plan says of itself is tried again. Of subnets it knows only that they have no more.
+func (r reasons) nextOf(c pool.Cause) time.Duration {
+	if c.Kind == pool.SubnetFull && c.Next == 0 {
+		return r.fullCause(c.Object).Next
+	}
+	return c.Next
+}
+
 // asFault is a cause as what the cluster is told.
-func asFault(c pool.Cause) health.Cause { return health.Cause{Reason: c.Kind.Reason(), What: c.Words} }
+func asFault(c pool.Cause) health.Cause {
+	return health.Cause{Reason: c.Kind.Reason(), What: c.Words, Remedy: c.Todo}
+}
 
 // ranked returns what keeps the node from doing its work, or from addresses that pods wait for,
 // the cause that counts first.
@@ -137,7 +154,7 @@ func (a *Agent) why() string {
 	s := &a.status
 	var text []string
 	if a.sized { // else it knows neither
-		text = append(text, fmt.Sprintf("target %d, at most %d", s.Target, s.Most))
+		text = append(text, nodecache.Sizing(s.Target, s.Most))
 	}
 	if len(s.InFlight) > 0 {
 		text = append(text, "under way: "+s.InFlight[0])

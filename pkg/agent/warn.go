@@ -18,6 +18,7 @@ const warnedFor = 10 * time.Minute
 type news struct {
 	said     map[string]string         // the step last logged of an ENI: a retry is not news
 	warned   map[eni.Pod]time.Duration // pods whose people were told, when they last lacked an address
+	full     string                    // the kind of the limit that pods wait behind, "" once an address was free
 	wrongVPC string                    // what is wrong with the VPC's ranges, "" if nothing is
 }
 
@@ -63,6 +64,19 @@ func (a *Agent) warn(now time.Duration, causes []pool.Cause) {
 	}
 	for _, pod := range a.toWarn(a.waiting, well, now) {
 		a.Warn(a.withUID(pod), reason, a.noAddress(now))
+	}
+}
+
+// tellFull logs once that pods wait behind a limit of the node, before that has lasted for long enough to be a fault. What fails
+// is logged where it does.
+func (a *Agent) tellFull(causes []pool.Cause) {
+	switch {
+	case a.demand.free > 0:
+		a.full = ""
+	case len(causes) == 0 || !causes[0].Kind.IsLimit() || a.full == causes[0].Kind.String():
+	default:
+		a.full = causes[0].Kind.String()
+		a.Log.Warn("node is full", "addresses", a.demand.owned, "used", a.demand.used, "atMost", a.status.Most, "cause", health.Explain(asFault(causes[0])))
 	}
 }
 

@@ -31,7 +31,7 @@ func TestAnAddWithoutAddressSaysThatNoAgentRuns(t *testing.T) {
 	ns := nettest.NewNetns(t, "late")
 	for _, conf := range []string{plain, strings.Replace(patient, "1m", "1ms", 1)} {
 		_, err := l.add("late", ns.Path, conf)
-		if err == nil || Error(err).Code != 11 || !strings.Contains(err.Error(), "no agent runs on this node: start it; ") ||
+		if err == nil || Error(err).Code != 11 || !strings.Contains(err.Error(), "no agent runs on this node: start it (its log says why it ended: `kubectl ") ||
 			!strings.HasSuffix(err.Error(), "; it last said: subnet-1 is full") || strings.Contains(err.Error(), "the agent: ") {
 			t.Errorf("%v", err)
 		}
@@ -43,6 +43,27 @@ func TestAnAddWithoutAddressSaysThatNoAgentRuns(t *testing.T) {
 	_, err := l.add("late", ns.Path, plain)
 	if details := Error(err).Details; !strings.Contains(details, "enipoolctl pool show") || strings.Contains(details, "enipoolctl pool load") {
 		t.Errorf("details beside an agent: %s", details)
+	}
+}
+
+// With all that the node can hold in use an agent is no remedy for the pod: that is said first.
+func TestAFullNodeIsNotHelpedByAnAgent(t *testing.T) {
+	l := newLab(t, ipam.Settings{})
+	one := func(used int) error { return &ipam.Exhausted{Tallies: []ipam.Tally{{Count: ipam.Count{Used: used}}}} }
+	if err := l.Cache.SetWhy(nodecache.Sizing(12, 12) + ", cause: x"); err != nil {
+		t.Fatal(err)
+	}
+	const full = "all 12 of at most 12 addresses are used, and an agent can't add any: move pods to other nodes; no agent runs on this node"
+	for used, want := range map[int]bool{12: true, 11: false} { // one more cools down
+		if got := l.tellAgentAway(one(used)).Error(); strings.Contains(got, full) != want {
+			t.Errorf("%d used: %s", used, got)
+		}
+	}
+	if err := l.Cache.SetWhy("x"); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.tellAgentAway(one(12)).Error(); strings.Contains(got, "can't add any") {
+		t.Errorf("not told how many: %s", got)
 	}
 }
 

@@ -115,11 +115,20 @@ func (s *search) findAddress(ctx context.Context) error {
 			s.recordWait(0, err)
 		}
 		s.announceFailed()
+		err = tellRest(err, none)
 		if why := s.Cache.Why(); why != "" && s.Cache.AgentAway() == "" {
 			err = fmt.Errorf("%w; the agent: %s", err, why)
 		}
 	}
 	return err
+}
+
+// tellRest says first when this ADD's next try can have an address; whether that is enough for all that wait the agent says.
+func tellRest(err error, none *ipam.Exhausted) error {
+	if len(none.Tallies) != 1 || none.Tallies[0].Free > 0 || none.Tallies[0].Cooling <= none.Ahead {
+		return err
+	}
+	return fmt.Errorf("an address is free in %s: %w", none.Tallies[0].NextFree.Round(100*time.Millisecond), err)
 }
 
 // needsAhead returns the devices that the ADDs in the queue are bound to, "" for one that is

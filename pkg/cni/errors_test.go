@@ -45,7 +45,7 @@ func TestEachErrorHasItsCodeAndSaysWhatToDo(t *testing.T) {
 		{host.ErrNetnsOwn, types.ErrInvalidNetNS, "", false},
 		{&ipam.Exhausted{}, types.ErrTryAgainLater, look, true},
 		{&awayError{&ipam.Exhausted{}, "no agent", true}, types.ErrTryAgainLater, look, true},
-		{&awayError{&ipam.Exhausted{}, "no agent", false}, types.ErrTryAgainLater, look + "; on a node that is to have no agent `enipoolctl pool load` brings what is added to its inventory", true},
+		{&awayError{&ipam.Exhausted{}, "no agent", false}, types.ErrTryAgainLater, look + "; on a node without an agent: `enipoolctl pool load -f inventory.yaml` brings what is added to its inventory", true},
 		{&ipam.Awaited{}, types.ErrTryAgainLater, awaitedDetails, true},
 		{&filelock.BusyError{}, types.ErrTryAgainLater, "", false},
 		{&host.HeldError{Addr: netip.MustParseAddr("10.0.0.11"), Cause: "route 10.0.0.11 dev lo"}, types.ErrTryAgainLater,

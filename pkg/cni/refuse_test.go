@@ -160,8 +160,8 @@ func TestAnExhaustedPoolGivesTheNumbers(t *testing.T) {
 	l.keepNode()
 	late := nettest.NewNetns(t, "late")
 	_, err := l.add("late", late.Path, plain)
-	want := "no free ipv4 address: 4 addresses on 2 ENIs, 3 used, 1 cooling (next free in 20s)"
-	if err == nil || Error(err).Code != 11 || err.Error() != want {
+	const numbers = "no free ipv4 address: 4 addresses on 2 ENIs, 3 used, 1 cooling (next free in 20s)"
+	if want := "an address is free in 20s: " + numbers; err == nil || Error(err).Code != 11 || err.Error() != want {
 		t.Errorf("error %q, want %q and code 11", err, want)
 	}
 	l.now += 20 * time.Second

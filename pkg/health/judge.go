@@ -37,6 +37,7 @@ type State struct {
 	Well    time.Duration `json:"well,omitempty"`    // since when all is well
 	Cause   string        `json:"cause,omitempty"`   // what is in the way now
 	What    string        `json:"what,omitempty"`    // and the words of who said so
+	Remedy  string        `json:"remedy,omitempty"`  // and what helps on this node, "" for that of the reason
 	Blamed  time.Duration `json:"blamed,omitempty"`  // since when it alone was seen there
 
 	Capacity int           `json:"capacity"`        // as it was told last, -1: not known
@@ -90,7 +91,7 @@ func (s State) ReasonSince() time.Duration {
 // heal forgets the fault.
 func (s *State) heal() {
 	s.Faulty, s.Since, s.Reason, s.Message, s.Said = false, 0, "", "", 0
-	s.Cause, s.What, s.Blamed = "", "", 0
+	s.Cause, s.What, s.Remedy, s.Blamed = "", "", "", 0
 }
 
 // keepSince returns since when something is so, which was so since was; 0 if it no longer is.
@@ -108,15 +109,15 @@ func keepSince(was time.Duration, still bool, now time.Duration) time.Duration {
 // failed is only being tried again.
 func (s *State) blame(o Observation, now time.Duration) {
 	if s.Lacking == 0 && !s.Faulty {
-		s.Cause, s.What, s.Blamed = "", "", 0
+		s.Cause, s.What, s.Remedy, s.Blamed = "", "", "", 0
 		return
 	}
 	cause := o.cause()
 	switch {
 	case cause.Reason == s.Cause:
-		s.What = cause.What
+		s.What, s.Remedy = cause.What, cause.Remedy
 	case cause.Reason != NoFreeAddress || s.Cause == "":
-		s.Cause, s.What, s.Blamed = cause.Reason, cause.What, max(now, 1)
+		s.Cause, s.What, s.Remedy, s.Blamed = cause.Reason, cause.What, cause.Remedy, max(now, 1)
 	}
 }
 

@@ -15,7 +15,7 @@ func fine() Observation {
 // full is a node whose subnet has no more, with pods that lack an address.
 func full(lacking int) Observation {
 	return Observation{Usable: true, Have: 16, Used: 16, Demand: 16 + lacking, Unserved: lacking, Target: 17 + lacking, Most: 57,
-		Stuck: true, Cause: Cause{SubnetExhausted, "no addresses left in subnet-a"}}
+		Stuck: true, Cause: Cause{Reason: SubnetExhausted, What: "no addresses left in subnet-a"}}
 }
 
 // spared is that node when it gave its spare addresses away: all pods are served.
@@ -58,7 +58,7 @@ func without(o Observation, change func(*Observation)) Observation {
 func TestAReportComesAfterTheGraceAndGoesAfterTheQuietTime(t *testing.T) {
 	const ok = AddressesAvailable
 	growing := without(full(3), func(o *Observation) { o.Stuck, o.Cause = false, Cause{} })
-	throttled := without(full(3), func(o *Observation) { o.Cause = Cause{CloudThrottled, "throttled"} })
+	throttled := without(full(3), func(o *Observation) { o.Cause = Cause{Reason: CloudThrottled, What: "throttled"} })
 	noCache := Observation{Most: -1}
 	for _, tt := range []struct {
 		name  string
@@ -82,8 +82,8 @@ func TestAReportComesAfterTheGraceAndGoesAfterTheQuietTime(t *testing.T) {
 			{50, throttled, CloudThrottled, 16}, {60, full(3), CloudThrottled, 16}, {89, full(3), CloudThrottled, 16}, {90, full(3), SubnetExhausted, 16}}},
 		{"nothing in the way for a moment is no other reason", []at{{0, full(3), ok, 57}, {30, full(3), SubnetExhausted, 16}, {40, growing, SubnetExhausted, 16}, {99, growing, SubnetExhausted, 16}}},
 		{"a full node is no fault", []at{{0, without(full(0), func(o *Observation) { o.Most, o.Stuck, o.Cause = 16, false, Cause{} }), ok, 16}, {600, without(full(0), func(o *Observation) { o.Most, o.Stuck, o.Cause = 16, false, Cause{} }), ok, 16}}},
-		{"pods beyond what the node can hold", []at{{0, without(full(1), func(o *Observation) { o.Most, o.Cause = 16, Cause{AddressLimitReached, ""} }), ok, 16},
-			{30, without(full(1), func(o *Observation) { o.Most, o.Cause = 16, Cause{AddressLimitReached, ""} }), AddressLimitReached, 16},
+		{"pods beyond what the node can hold", []at{{0, without(full(1), func(o *Observation) { o.Most, o.Cause = 16, Cause{Reason: AddressLimitReached, What: ""} }), ok, 16},
+			{30, without(full(1), func(o *Observation) { o.Most, o.Cause = 16, Cause{Reason: AddressLimitReached, What: ""} }), AddressLimitReached, 16},
 			{31, without(full(0), func(o *Observation) { o.Most, o.Stuck, o.Cause = 16, false, Cause{} }), AddressLimitReached, 16},
 			{91, without(full(0), func(o *Observation) { o.Most, o.Stuck, o.Cause = 16, false, Cause{} }), ok, 16}}},
 		{"no cache from the start", []at{{0, noCache, ok, -1}, {29, noCache, ok, -1}, {30, noCache, CacheUnusable, -1}, {31, fine(), CacheUnusable, 57}, {91, fine(), ok, 57}}},
@@ -107,7 +107,7 @@ func TestAReportComesAfterTheGraceAndGoesAfterTheQuietTime(t *testing.T) {
 
 // A reason that took the place of another one has lasted since it was seen, not since the fault.
 func TestAReasonHasItsOwnTime(t *testing.T) {
-	throttled := without(full(3), func(o *Observation) { o.Cause = Cause{CloudThrottled, "throttled"} })
+	throttled := without(full(3), func(o *Observation) { o.Cause = Cause{Reason: CloudThrottled, What: "throttled"} })
 	growing := without(full(3), func(o *Observation) { o.Stuck, o.Cause = false, Cause{} })
 	s := New()
 	for _, step := range []struct {

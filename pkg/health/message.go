@@ -14,11 +14,11 @@ const mostWords = 200
 // say writes the message of a fault with the numbers of now. While the reason stays it is called
 // seldom: see silence.
 func (s *State) say(o Observation, now time.Duration) {
-	what := s.What
-	if s.Cause != s.Reason {
-		what = ""
+	c := Cause{Reason: s.Reason}
+	if s.Cause == s.Reason {
+		c.What, c.Remedy = s.What, s.Remedy
 	}
-	s.Message, s.Said = message(Cause{s.Reason, what}, o), now
+	s.Message, s.Said = message(c, o), now
 }
 
 // Explain says what keeps a node from more addresses and what to do. Where nothing failed it says
@@ -28,17 +28,17 @@ func Explain(c Cause) string {
 	if f.reason == NoFreeAddress && c.What != "" {
 		return c.What
 	}
-	return cmp.Or(c.What, f.words) + "; " + f.remedy
+	return cmp.Or(c.What, f.words) + "; " + cmp.Or(c.Remedy, f.remedy)
 }
 
 // message tells people what is wrong, in numbers, why, and what to do.
 func message(c Cause, o Observation) string {
 	f, _ := faultOf(c.Reason)
-	why := cmp.Or(c.What, f.words)
+	why, remedy := cmp.Or(c.What, f.words), cmp.Or(c.Remedy, f.remedy)
 	if !o.Usable {
-		return fmt.Sprintf("pods can get no address: %s; %s", why, f.remedy)
+		return fmt.Sprintf("pods can get no address: %s; %s", why, remedy)
 	}
-	return fmt.Sprintf("%s: %s; %s; %s", lack(o.Unserved), numbers(o), why, f.remedy)
+	return fmt.Sprintf("%s: %s; %s; %s", lack(o.Unserved), numbers(o), why, remedy)
 }
 
 // lack says who has no address.

@@ -13,20 +13,20 @@ import (
 func TestAMessageHasTheNumbersTheCauseAndTheRemedy(t *testing.T) {
 	cloud, noWords := full(1), full(2)
 	cloud.Most = -1
-	cloud.Cause = Cause{CloudForbidden, "AssignAddresses eni-1:\n forbidden: \xff" + strings.Repeat("é", 200)}
-	noWords.Cause = Cause{ENILimitReached, ""}
+	cloud.Cause = Cause{Reason: CloudForbidden, What: "AssignAddresses eni-1:\n forbidden: \xff" + strings.Repeat("é", 200)}
+	noWords.Cause = Cause{Reason: ENILimitReached, What: ""}
 	for _, tt := range []struct {
 		name string
 		o    Observation
 		want string
 	}{
 		{"a full subnet", full(3), "3 pods have no address: 16 there, 16 used, 0 free, 0 cooling, demand 19, target 20, at most 57; " +
-			"no addresses left in subnet-a; name another subnet of the node's zone in cloud.subnets or cloud.subnetTags, or delete what else uses addresses there"},
+			"no addresses left in subnet-a; name another subnet of the node's zone in cloud.subnets or cloud.subnetTags and restart the agent, or delete what else uses addresses there"},
 		{"all pods are served", full(0), "the next pod may get no address: 16 there, 16 used, 0 free, 0 cooling, demand 16, target 17, at most 57; " +
-			"no addresses left in subnet-a; name another subnet of the node's zone in cloud.subnets or cloud.subnetTags, or delete what else uses addresses there"},
+			"no addresses left in subnet-a; name another subnet of the node's zone in cloud.subnets or cloud.subnetTags and restart the agent, or delete what else uses addresses there"},
 		{"words of others", cloud, "1 pod has no address: 16 there, 16 used, 0 free, 0 cooling, demand 17, target 18; " +
 			"AssignAddresses eni-1: forbidden: ?" + strings.Repeat("é", 82) + "...; `enipoolctl cloud check` on the node tells credentials, permissions and keys of agent.yaml (cloud.subnets, cloud.securityGroups) apart"},
-		{"no cache", Observation{Cause: Cause{CacheUnusable, "node cache is damaged"}},
+		{"no cache", Observation{Cause: Cause{Reason: CacheUnusable, What: "node cache is damaged"}},
 			"pods can get no address: node cache is damaged; the agent tries again and rebuilds a missing or damaged cache from the cloud and the kernel; if this stays put right what is named here (such as a full or read-only file system) or in the agent's log"},
 		{"no words", noWords, "2 pods have no address: 16 there, 16 used, 0 free, 0 cooling, demand 18, target 19, at most 57; " +
 			"the node may have no more ENIs; raise the account's quota, pool.maxAllocateENI or, on Baidu, cloud.maxENIs, detach ENIs that are not enipool's, or take a larger instance"},
@@ -55,7 +55,7 @@ func TestAMessageDoesNotMixTwoCauses(t *testing.T) {
 	s, _ := Judge(Default(), New(), time.Hour, full(3))
 	s, _ = Judge(Default(), s, time.Hour+30*time.Second, full(3))
 	other := full(4)
-	other.Cause = Cause{CloudThrottled, "RequestLimitExceeded"}
+	other.Cause = Cause{Reason: CloudThrottled, What: "RequestLimitExceeded"}
 	s, _ = Judge(Default(), s, time.Hour+85*time.Second, other)
 	if _, r := Judge(Default(), s, time.Hour+90*time.Second, other); r.Reason != SubnetExhausted || strings.Contains(r.Message, "RequestLimit") || !strings.HasPrefix(r.Message, "4 pods") {
 		t.Errorf("report %+v", r)
@@ -120,5 +120,23 @@ func TestWithoutAFaultOnlyWhatIsKnownIsTold(t *testing.T) {
 		if want := "no pod waits longer than 2m0s for an address"; r.Faulty || r.Reason != AddressesAvailable || r.Message != want {
 			t.Errorf("%s: %+v, want %q", name, r, want)
 		}
+	}
+}
+
+// What helps on a node is known better there than for the reason in general: all who are told are told that, as long as it is the cause.
+func TestTheRemedyOfANodeComesBeforeThatOfTheReason(t *testing.T) {
+	c := Cause{Reason: AddressLimitReached, What: "12 at most", Remedy: "move pods"}
+	if got := Explain(c); got != "12 at most; move pods" {
+		t.Error(got)
+	}
+	o := Observation{Usable: true, Unserved: 1, Most: 12, Cause: c}
+	s, _ := Judge(Default(), New(), time.Hour, o)
+	s, r := Judge(Default(), s, time.Hour+30*time.Second, o)
+	if !r.Faulty || !strings.HasSuffix(r.Message, "; 12 at most; move pods") {
+		t.Errorf("told %+v", r)
+	}
+	o.Cause.Remedy = ""
+	if _, r = Judge(Default(), s, time.Hour+90*time.Second, o); !strings.HasSuffix(r.Message, Remedy(AddressLimitReached)) {
+		t.Errorf("and then %+v", r)
 	}
 }

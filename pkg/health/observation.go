@@ -22,6 +22,7 @@ type Observation struct {
 type Cause struct {
 	Reason string // of a fault
 	What   string // which subnet, which limit, the cloud's own words
+	Remedy string // what a person can do about it on this node, "" for that of the reason
 }
 
 // short tells whether pods lack addresses that are not about to be free.
@@ -36,7 +37,7 @@ func (o Observation) well() bool {
 // cause returns the Cause in words that fit a message; where it has no reason, NoFreeAddress, or
 // CacheUnusable if the cache can't be used.
 func (o Observation) cause() Cause {
-	c := Cause{Reason: o.Cause.Reason, What: words(o.Cause.What)}
+	c := Cause{Reason: o.Cause.Reason, What: words(o.Cause.What), Remedy: words(o.Cause.Remedy)}
 	if _, known := faultOf(c.Reason); !known {
 		if c.Reason = NoFreeAddress; !o.Usable {
 			c.Reason = CacheUnusable

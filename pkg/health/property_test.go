@@ -17,7 +17,7 @@ func anything(t *rapid.T) Observation {
 	o := Observation{Usable: rapid.IntRange(0, 9).Draw(t, "usable") > 0, Have: n("have"), Used: n("used"), Free: n("free") / 7, Soon: n("soon") / 10,
 		Demand: n("wanted"), Unserved: n("unserved") / 5, Target: n("target"), Most: n("most") - 1}
 	if o.Stuck = rapid.Bool().Draw(t, "stuck"); o.Stuck || rapid.Bool().Draw(t, "failed") {
-		o.Cause = Cause{rapid.SampledFrom(Reasons()[1:]).Draw(t, "cause"), rapid.String().Draw(t, "what")}
+		o.Cause = Cause{Reason: rapid.SampledFrom(Reasons()[1:]).Draw(t, "cause"), What: rapid.String().Draw(t, "what"), Remedy: rapid.String().Draw(t, "remedy")}
 	}
 	return o
 }

@@ -53,6 +53,9 @@ func (c Cache) Agent() (agent filelock.Holder, running bool) {
 	return filelock.HolderOf(c.AgentLock()), true
 }
 
+// whereAgent is where people find out why no agent runs. The plugin does not know what the cluster calls its node.
+const whereAgent = "its log says why it ended: `kubectl -n kube-system get pods -l app.kubernetes.io/name=enipool-agent --field-selector spec.nodeName=NODE`, else `journalctl -u enipool-agent`"
+
 // AgentAway says why nobody brings the pool more addresses and what to do about it: no agent
 // runs on the node, or it is stopped. It is "" where one runs.
 func (c Cache) AgentAway() string { return agentAway(c.Agent()) }
@@ -60,7 +63,7 @@ func (c Cache) AgentAway() string { return agentAway(c.Agent()) }
 func agentAway(agent filelock.Holder, running bool) string {
 	switch {
 	case !running:
-		return "no agent runs on this node: start it"
+		return "no agent runs on this node: start it (" + whereAgent + ")"
 	case agent.Stopped:
 		return fmt.Sprintf("the agent (process %d) is stopped: kill -CONT %[1]d lets it go on", agent.PID)
 	}

@@ -81,7 +81,7 @@ func TestAnAgentThatIsNotAtWorkIsToldWithWhatToDo(t *testing.T) {
 		running bool
 		want    string
 	}{
-		{filelock.Holder{}, false, "no agent runs on this node: start it"},
+		{filelock.Holder{}, false, "no agent runs on this node: start it (" + whereAgent + ")"},
 		{filelock.Holder{PID: 7, Stopped: true}, true, "the agent (process 7) is stopped: kill -CONT 7 lets it go on"},
 		{filelock.Holder{PID: 7}, true, ""},
 		{filelock.Holder{}, true, ""},

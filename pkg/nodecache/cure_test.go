@@ -24,8 +24,9 @@ func TestAMissingCacheIsToldWithWhatItsAgentSays(t *testing.T) {
 	if err := c.SetWhy("target 0, cause: cloud: no answer"); err != nil {
 		t.Fatal(err)
 	}
-	want := "node cache is missing: PATH; is the agent running on this node? `enipoolctl pool load` makes one by hand; " +
-		"the agent last said: target 0, cause: cloud: no answer"
+	want := "node cache is missing: PATH; no agent has made it, and no agent runs on this node: start it (" + whereAgent + "); " +
+		"it last said: target 0, cause: cloud: no answer; `enipool-agent --config FILE --dry-run` says what is wrong with its file; " +
+		"on a node without an agent: `enipoolctl pool load -f inventory.yaml`"
 	if diff := cmp.Diff(want, viewError(t, c)); diff != "" {
 		t.Error(diff)
 	}

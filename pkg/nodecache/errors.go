@@ -42,9 +42,16 @@ func (c Cache) DamagedRecord(reason string) error {
 
 // damage says who builds a cache with that damage again: while an agent runs nobody else may, and it does so within seconds.
 func (c Cache) damage(err error) *DamageError {
-	cure := "rebuild it with the agent or `enipoolctl pool load`"
-	if agent, running := c.Agent(); running {
+	cure := "start the agent, which rebuilds it"
+	agent, running := c.Agent()
+	if running {
 		cure = agentName(agent) + " rebuilds it within seconds"
+	}
+	if errors.Is(err, ErrDamaged) { // after a reboot there are none
+		cure += "; running pods are not touched"
+	}
+	if !running {
+		cure += "; " + byHand
 	}
 	return &DamageError{c.Path, err, cure}
 }
@@ -58,18 +65,21 @@ func damaged(format string, a ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, a...))
 }
 
+// byHand stands last where it stands: on a node that is to have an agent it is no way out.
+const byHand = "on a node without an agent: `enipoolctl pool load -f inventory.yaml`"
+
 // missing says that there is no cache, and what the agent that would make it last said: most
 // often that the cloud does not answer.
 func (c Cache) missing() error {
 	agent, running := c.Agent()
-	cure := "is the agent running on this node? `enipoolctl pool load` makes one by hand"
-	said := "; the agent last said: "
-	if running {
-		cure, said = agentName(agent)+" makes it", " and says: "
-	}
 	why := c.Why()
-	if why == "" {
-		said = ""
+	switch {
+	case running && why == "":
+		return fmt.Errorf("%w: %s; %s makes it", ErrMissing, c.Path, agentName(agent))
+	case running:
+		return fmt.Errorf("%w: %s; %s makes it and says: %s", ErrMissing, c.Path, agentName(agent), why)
+	case why != "": // most often why it ended
+		why = "it last said: " + why + "; "
 	}
-	return fmt.Errorf("%w: %s; %s%s%s", ErrMissing, c.Path, cure, said, why)
+	return fmt.Errorf("%w: %s; no agent has made it, and %s; %s`enipool-agent --config FILE --dry-run` says what is wrong with its file; %s", ErrMissing, c.Path, agentAway(agent, running), why, byHand)
 }

@@ -242,14 +242,14 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		t.Error(diff)
 	}
 	write(t, c.Path, []byte("short"))
-	if diff := cmp.Diff("PATH: node cache is damaged: 5 bytes are not whole lines of 512; rebuild it with the agent or `enipoolctl pool load`", view()); diff != "" {
+	if diff := cmp.Diff("PATH: node cache is damaged: 5 bytes are not whole lines of 512; start the agent, which rebuilds it; running pods are not touched; on a node without an agent: `enipoolctl pool load -f inventory.yaml`", view()); diff != "" {
 		t.Error(diff)
 	}
 	l := flock.New(c.AgentLock(), flock.SetPermissions(0o600)) // as the agent does it
 	if got, err := l.TryLock(); !got || err != nil {
 		t.Fatalf("%t, %v", got, err)
 	}
-	want := fmt.Sprintf("PATH: node cache is damaged: 5 bytes are not whole lines of 512; an agent (process %d) rebuilds it within seconds", os.Getpid())
+	want := fmt.Sprintf("PATH: node cache is damaged: 5 bytes are not whole lines of 512; an agent (process %d) rebuilds it within seconds; running pods are not touched", os.Getpid())
 	if diff := cmp.Diff(want, view()); diff != "" {
 		t.Error(diff)
 	}
@@ -257,7 +257,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	remove(t, c.Path)
-	missing := "node cache is missing: PATH; is the agent running on this node? `enipoolctl pool load` makes one by hand"
+	missing := "node cache is missing: PATH; no agent has made it, and no agent runs on this node: start it (" + whereAgent + "); `enipool-agent --config FILE --dry-run` says what is wrong with its file; " + byHand
 	if diff := cmp.Diff(missing, view()); diff != "" {
 		t.Error(diff)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/enipool/enipool/pkg/mounts"
@@ -29,6 +30,18 @@ func (c Cache) Why() string {
 	}
 	line, _, _ := strings.Cut(string(text), "\n")
 	return oneLine(line)
+}
+
+// Sizing is how the words begin that an agent gives to SetWhy, once it knows its target and what the node can hold at most, in slots.
+func Sizing(target, most int) string { return fmt.Sprintf("target %d, at most %d", target, most) }
+
+// Most returns how many slots the node can hold at most, as the agent last said, false if it did not say so.
+func (c Cache) Most() (most int, told bool) {
+	text, is := strings.CutPrefix(c.Why(), "target ")
+	_, text, _ = strings.Cut(text, ", at most ")
+	text, _, _ = strings.Cut(text, ",")
+	most, err := strconv.Atoi(text)
+	return most, is && err == nil
 }
 
 // SetWhy says for all ADDs to come why the pool has not more addresses, "" that nothing is

@@ -69,6 +69,9 @@ func (k Kind) String() string { return kinds[k].word }
 // Reason returns the reason of the node's condition.
 func (k Kind) Reason() string { return kinds[k].reason }
 
+// IsLimit tells whether there is no more than the pods have, and nothing failed.
+func (k Kind) IsLimit() bool { return k == AddressLimit || k == SubnetFull || k == ENILimit }
+
 // Cause is one answer to why a node does not have more addresses.
 type Cause struct {
 	Kind   Kind
@@ -76,6 +79,7 @@ type Cause struct {
 	Slots  int           // that it keeps away, 0 if that is not known
 	Next   time.Duration // when that is tried again, a time since boot; 0 for at any time
 	Words  string        // for people: what it is, and who said so
+	Todo   string        // for people: what helps on this node, "" for what usually does
 }
 
 // Is tells whether there is a cause: one without a kind is none.

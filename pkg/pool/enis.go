@@ -42,6 +42,24 @@ func (l *ledger) noMoreENIs() string {
 	return ""
 }
 
+// LargerInstance is what helps where the instance carries no more.
+const LargerInstance = "take a larger instance"
+
+// MoreENIs says what lets the node have one more ENI, where Full says that it may not.
+func (c Config) MoreENIs(s Snapshot) string { return newLedger(c, s, 0).moreENIs() }
+
+func (l *ledger) moreENIs() string {
+	switch {
+	case l.attached >= l.s.Limits.ENIs && l.s.Unmanaged > 0:
+		return LargerInstance + ", or detach ENIs that are not enipool's"
+	case l.attached >= l.s.Limits.ENIs:
+		return LargerInstance
+	case l.attached+l.s.KeptENIs >= l.s.Limits.ENIs:
+		return LargerInstance + ", or lower pool.topologyPlaces"
+	}
+	return "raise pool.maxAllocateENI"
+}
+
 // makeBeforehand plans the ENIs of preAllocateENI, which are there before pods need them, so that
 // pods wait for an address and not for an ENI. Each begins with one slot beyond the target, in a
 // subnet that can fill it; a burstable one is full.

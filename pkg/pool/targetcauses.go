@@ -29,7 +29,7 @@ func TargetCauses(c Config, s Snapshot, target int) []Cause {
 		list = append(list, n.causes()...)
 	}
 	if why := l.noMoreENIs(); why != "" {
-		return append(list, Cause{Kind: ENILimit, Slots: l.short(), Words: why})
+		return append(list, Cause{Kind: ENILimit, Slots: l.short(), Words: why, Todo: l.moreENIs()})
 	}
 	if s.NoNew.Is() {
 		return append(list, s.NoNew.keepingSlots("", l.short(), "no new ENI is asked for now"))

@@ -50,9 +50,12 @@ func (s Status) withFault(text string, now time.Time) string {
 // NextTry says in one line when what Cause tells is tried again, "" if that is not known.
 func (s Status) NextTry(now time.Time) string {
 	var next time.Time
-	if len(s.Causes) > 0 {
+	switch {
+	case len(s.Causes) > 0:
 		next = s.Causes[0].Next
-	} else {
+	case s.Problem == "" && len(s.TargetCauses) > 0 && !s.TargetNext.IsZero():
+		next = s.TargetNext
+	default:
 		next = s.backoffEnd()
 	}
 	if !next.After(now) {

@@ -24,7 +24,7 @@ const (
 		"undone undone.change undone.times undone.first undone.last undone.who undone.by undone.shownFor askedBack portConflicts " +
 		"fastPath fastPath.off fastPath.out fastPath.in fastPath.local " +
 		"refused refused.error refused.since refused.start refused.kept refused.notKept refused.untilReboot watched synced pods " +
-		"health health.faulty health.reason health.message health.taint health.capacity faultSince faultOver " +
+		"health health.faulty health.reason health.message health.taint health.capacity faultSince faultOver targetNext " +
 		"causes causes.kind causes.object causes.slots causes.next causes.reason causes.what ready problem exhausted lastError lastErrorTime"
 )
 

@@ -44,7 +44,7 @@ type Status struct {
 
 	InFlight     []string `json:"inFlight,omitempty"` // steps under way, as people read them
 	Backoff      []string `json:"backoff,omitempty"`  // calls that are not repeated for a while after a failure, and why
-	TargetCauses []string `json:"blockers,omitempty"` // why the target is out of reach
+	TargetCauses []string `json:"blockers,omitempty"` // why the target is out of reach; where there is no cause the first says what to do, too
 	Findings
 
 	FastPath *FastPath `json:"fastPath,omitempty"` // nil: the agent has none to keep
@@ -94,6 +94,8 @@ type Findings struct {
 type FaultTimes struct {
 	FaultSince time.Time `json:"faultSince,omitzero"` // since when it has the reason that is told
 	FaultOver  time.Time `json:"faultOver,omitzero"`  // since when pods have addresses again, while the fault is still told
+	// TargetNext is when the first of the target's causes is tried again while there is no cause, the zero time where that is not known.
+	TargetNext time.Time `json:"targetNext,omitzero"`
 }
 
 // Cause is one answer to why the node does not have more addresses.

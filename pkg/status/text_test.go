@@ -200,6 +200,8 @@ func TestOneLineTellsTheCauseAndOneTheNextTry(t *testing.T) {
 		{"several", Status{Problem: "p", Causes: make([]Cause, 3)}, "p (and 2 more: -o json has all)", ""},
 		{"what the cluster is told of it", Status{Problem: "p", Causes: []Cause{{What: "p", Reason: health.CloudForbidden}}, Health: faulty, FaultTimes: FaultTimes{FaultSince: noon.Add(-time.Minute)}}, "CloudForbidden for 1m0s: p", ""},
 		{"no pod waits, and the pool can't grow", Status{TargetCauses: []string{"eni-a is busy", "b"}}, "eni-a is busy", ""},
+		{"no pod waits, and it is known when that is tried again", Status{TargetCauses: []string{"p; move pods", "b"}, FaultTimes: FaultTimes{TargetNext: noon.Add(30 * time.Second)}}, "p; move pods", "in 30s"},
+		{"something else is wrong meanwhile", Status{Problem: "p", TargetCauses: []string{"b"}, FaultTimes: FaultTimes{TargetNext: noon.Add(30 * time.Second)}}, "p", ""},
 		{"a fault of the previous release", Status{Health: faulty, FaultTimes: FaultTimes{FaultSince: noon}}, "CloudForbidden for 0s: 3 pods have no address: ...", ""},
 		{"a back-off of the previous release", Status{Problem: "cloud: throttled", Backoff: []string{"releases for 1s: busy", "cloud for 12s: throttled", "y"}, Written: noon.Add(-5 * time.Second)}, "cloud: throttled", "in 7s"},
 		{"the first of several tries of what is told", Status{Problem: "EPERM", Backoff: []string{"the kernel for 9s: EPERM", "ticks for 3s: EPERM"}, Written: noon}, "EPERM", "in 3s"},

@@ -36,6 +36,9 @@ import (
 func runAgent(ctx context.Context, line configfile.Flags, stdout, stderr io.Writer) error {
 	start, err := configfile.BeginOrLastGood(line, stderr)
 	if err != nil {
+		if !line.Once && !line.DryRun { // else somebody has the answer
+			_ = configfile.LeaveWord(line.Config, err, time.Now()) // it only explains, and who is not root may not
+		}
 		return err
 	}
 	conf, reloads, client := start.Conf, start.Reload, start.Client

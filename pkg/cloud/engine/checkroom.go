@@ -42,7 +42,8 @@ func (k *check) checkLimits(ctx context.Context) {
 	case guessed:
 		how += fmt.Sprintf("; addresses of an ENI by enipool's own rule, which cloud.maxIPsPerENI corrects: %s does not tell them", k.n.t.Name)
 	}
-	k.found.Say("limits", verdict, fix, "%d ENIs, %d addresses for pods%s", limits.ENIs, (limits.ENIs-limits.FirstIndex())*limits.PerENI(eni.IPv4), how)
+	k.found.Say("limits", verdict, fix, "%d ENIs, %d addresses for pods%s; %d of %d ENIs used", limits.ENIs, (limits.ENIs-limits.FirstIndex())*limits.PerENI(eni.IPv4), how,
+		len(k.view.nics)+len(k.view.leftOut), limits.ENIs)
 }
 
 // checkSubnets reports which of the chosen subnets new ENIs may lie in, and their room.

@@ -7,19 +7,36 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// stateLine is the key in a file that is no YAML any more.
-var stateLine = regexp.MustCompile(`(?m)^state:[ \t]+["']?(/[^\s"'#]+)`)
+// pathLine is a key with a path in a file that is no YAML any more.
+var pathLine = regexp.MustCompile(`(?m)^(state|cache):[ \t]+["']?(/[^\s"'#]+)`)
+
+// CacheOf returns where the node cache is, by a configuration that need not be right.
+func CacheOf(text []byte) string {
+	if said := pathIn(text, "cache"); strings.HasPrefix(said, "/") {
+		return said
+	}
+	return Default().Cache
+}
+
+// pathIn returns what the key says, "" where that is not known.
+func pathIn(text []byte, key string) (said string) {
+	var file map[string]any
+	if err := yaml.Unmarshal(text, &file); err == nil {
+		said, _ = file[key].(string)
+		return said
+	}
+	for _, m := range pathLine.FindAllSubmatch(text, -1) {
+		if string(m[1]) == key {
+			return string(m[2])
+		}
+	}
+	return ""
+}
 
 // StatesOf returns where the agent's own file may be, by a configuration that need not be right:
 // where it says, and where it is by default.
 func StatesOf(text []byte) []string {
-	var file map[string]any
-	said := ""
-	if err := yaml.Unmarshal(text, &file); err == nil {
-		said, _ = file["state"].(string)
-	} else if m := stateLine.FindSubmatch(text); m != nil {
-		said = string(m[1])
-	}
+	said := pathIn(text, "state")
 	usual := Default().State
 	if said == "" || said == usual || !strings.HasPrefix(said, "/") {
 		return []string{usual}

@@ -110,7 +110,7 @@ func TestCheckFindsAnInstanceThatIsReadyForAnAgent(t *testing.T) {
 		permission ec2:DeleteNetworkInterface: works
 		permission ec2:AssignPrivateIpAddresses: works
 		permission ec2:UnassignPrivateIpAddresses: works`)
-	for _, want := range []string{"i-0123456789abcdef0 in region eu-central-1", "3 ENIs, 27 addresses for pods", "250 addresses are free"} {
+	for _, want := range []string{"i-0123456789abcdef0 in region eu-central-1", "3 ENIs, 27 addresses for pods; 1 of 3 ENIs used", "250 addresses are free"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("no %q in\n%s", want, table)
 		}

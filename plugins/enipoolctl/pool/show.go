@@ -160,11 +160,11 @@ func printAll(out io.Writer, view shown, as shape) error {
 	if err := printENIs(out, view.Report, as); err != nil {
 		return err
 	}
-	fmt.Fprintln(out)
-	if err := printAddresses(out, view.Report, as); err != nil {
+	if err := printWaiting(out, view.Waiting, as.bare); err != nil { // below hundreds of addresses nobody sees them
 		return err
 	}
-	return printWaiting(out, view.Waiting, as.bare)
+	fmt.Fprintln(out)
+	return printAddresses(out, view.Report, as)
 }
 
 func printENIs(out io.Writer, report node.Report, as shape) error {
