@@ -96,7 +96,7 @@ func releasesNothingEarlier(t *testing.T, turns []turn) error {
 			killed.kill()
 			sleep(turn.down)
 			killed.start(-1, false)
-			sleep(time.Second) // what comes and goes before its first look at the cloud it does not see
+			sleep(2 * time.Second) // what comes and goes before its first looks at the cloud, each of 0.3 s, have ended it does not see
 		}
 		for end := w.now() + turn.wait; w.now() < end; {
 			sleep(min(700*time.Millisecond, end-w.now()))
