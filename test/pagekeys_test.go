@@ -51,7 +51,7 @@ func TestKeysThatPeopleAreToldAreInTheirSections(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n\n")
 	rows := 0
 	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)`(?:, `(\\w+)`)* \\|").FindAllStringSubmatch(table, -1) {
-		for _, key := range regexp.MustCompile("\\w+").FindAllString(m[0], -1) {
+		for _, key := range regexp.MustCompile(`\w+`).FindAllString(m[0], -1) {
 			if rows++; !keys["pool."+key] {
 				t.Errorf("README.md: agent.yaml has no key %s under pool", key)
 			}
