@@ -185,7 +185,7 @@ func TestTheChartMakesWhatKustomizeMakes(t *testing.T) {
 		} {
 			t.Run(filepath.Base(overlay)+" "+tt.component, func(t *testing.T) {
 				v := values(t, filepath.Base(overlay)+".yaml", tt.set...)
-				if slices.Contains(has, "../../scheduling") { // the overlays are examples for clusters all of whose nodes have enipool
+				if slices.Contains(has, "../../scheduling") { // as in the tests' own overlay, all of whose nodes have enipool
 					v["scheduling"] = map[string]any{"enabled": true}
 				}
 				var components []string
@@ -208,7 +208,7 @@ func TestTheChartMakesWhatKustomizeMakes(t *testing.T) {
 // operatorValues are those of conf/kubernetes/operator: its operator.yaml, as values.
 func operatorValues(t *testing.T, set ...string) map[string]any {
 	t.Helper()
-	v := values(t, "aws.yaml", append([]string{"scheduling.enabled=true", "operator.enabled=true"}, set...)...)
+	v := values(t, "aws.yaml", append([]string{"operator.enabled=true"}, set...)...)
 	var config map[string]any
 	if err := yaml.Unmarshal([]byte(read(t, root+"/operator/operator.yaml")), &config); err != nil {
 		t.Fatal(err)

@@ -43,13 +43,13 @@ db:
 `
 
 func TestTheChartMakesTheNodeGroupsThatKustomizeMakes(t *testing.T) {
-	v := grouped(t, "aws.yaml", "eks.amazonaws.com/nodegroup", database, "scheduling.enabled=true")
+	v := grouped(t, "aws.yaml", "eks.amazonaws.com/nodegroup", database)
 	same(t, v, root+"/node-groups")
 	if _, err := agentconf.Parse([]byte(read(t, root+"/node-groups/agent-db.yaml"))); err != nil {
 		t.Error(err)
 	}
 	// Components are for all agents.
-	v = grouped(t, "aws.yaml", "eks.amazonaws.com/nodegroup", database, "scheduling.enabled=true", "agent.fastPath=auto", "agent.kubernetes.dra=true")
+	v = grouped(t, "aws.yaml", "eks.amazonaws.com/nodegroup", database, "agent.fastPath=auto", "agent.kubernetes.dra=true")
 	want := build(t, with(t, root+"/node-groups", "fast-path", "dra"))
 	sameText(t, v, strings.ReplaceAll(want, "\n    kubernetes:\n", "\n    fastPath: auto\n    kubernetes:\n      dra: true\n"))
 }
