@@ -166,6 +166,12 @@ func (c *control) scheduler(t *testing.T) {
 	places := func(bound, refused int) func() bool {
 		return func() bool { b, r := placed(); return b == bound && r == refused }
 	}
+	defer func() {
+		if t.Failed() {
+			bound, refused := placed()
+			t.Logf("%d are bound, %d refused; the node:\n%s", bound, refused, dump(c.node(t, "small")))
+		}
+	}()
 	await(t, "three pods beside the one that did not ask", places(3, 3))
 	n.Report(fit(5))
 	await(t, "one pod more", places(4, 2))

@@ -68,10 +68,10 @@ func (c *control) do(t *testing.T, err error) {
 	}
 }
 
-// await waits until something is so.
+// await waits until something is so: minutes on a machine that has other work, as the API server's start may take.
 func await(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
