@@ -96,8 +96,13 @@ func redactUserParts(text []byte) []byte {
 	return append(out, text[from:]...)
 }
 
+// ownLine is a key with its value on one line, in YAML. What stands in the lines around it can't make it anything else, so it is taken out first: a form that
+// goes over lines would take the key for a value, and leave what follows. A comment is no value.
+var ownLine = regexp.MustCompile(`(?im)(^[ \t]*(?:- )?` + named + `:[ \t]+)[^\s"'{\[|>&*#][^\n]*`)
+
 // redactText takes credentials out of a text. Names and addresses stay.
 func redactText(text []byte) []byte {
+	text = ownLine.ReplaceAll(text, []byte("${1}"+gone))
 	text = redactUserParts(redactLists(redactBlocks(text)))
 	for _, form := range unless {
 		text = redactUnless(text, form)
