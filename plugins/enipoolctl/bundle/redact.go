@@ -31,8 +31,7 @@ var secrets = []struct {
 	// An environment's variable in an object: its name is the value of another key.
 	{regexp.MustCompile(`(?i)(` + start + `name\\*"?\s*:\s*\\*"?` + named + `\\*"?(?:\s*,\s*|(?:\s|\\+[nrt])+)\\*"?value\\*"?\s*:\s*)(` + quoted + `|` + plain + `)`), "${1}" + gone},
 	{regexp.MustCompile(`(?i)(--` + named + `(?:[ \t]+|\\*"\s*,\s*\\*"))[^\s"'\\]+`), "${1}" + gone},
-	// In YAML a value without quotes is all of its line.
-	{regexp.MustCompile(`(?im)(^[ \t]*(?:- )?` + named + `:[ \t]+)[^\s"'{\[|>&*][^\n]*`), "${1}" + gone},
+	// In YAML a value without quotes is all of its line, within an object too.
 	{regexp.MustCompile(`(?i)((?:\\n|")[ \t]*(?:- )?` + named + `:[ \t]+)[^\s"'{\[|>&*\\](?:[^\n"\\]|\\\\)*`), "${1}" + gone},
 	{regexp.MustCompile(`(?i)("?` + named + `\\*"?[ \t]*[:=][ \t]*)(` + quoted + `|` + list + `|` + plain + `)`), "${1}" + gone},
 	{regexp.MustCompile(`(?i)((?:<|\\+u003c)(?:\w*` + word + `\w*)(?:>|\\+u003e))(?:[^<\\]|\\+[^\\u])*`), "${1}" + gone},

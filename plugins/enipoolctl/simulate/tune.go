@@ -122,12 +122,13 @@ func (f *tuneFlags) run(cmd *cobra.Command) error {
 
 // weigh decides what the search goes by.
 func (f *tuneFlags) weigh() error {
-	w, most := &f.weighing, 10000*time.Hour
-	switch w.AtOnce = simulate.AtOnce(f.load); {
-	case w.MaxWait < 0 || w.MaxWait > mostWait && !w.AtOnce:
-		return fmt.Errorf("--max-wait %s: must be 0s to %s", keys.ShortDuration(w.MaxWait), keys.ShortDuration(mostWait))
-	case w.MaxWait > mostPlayed:
-		return fmt.Errorf("--max-wait %s: must be 0s to %s", keys.ShortDuration(w.MaxWait), keys.ShortDuration(mostPlayed))
+	w, longest, most := &f.weighing, mostWait, 10000*time.Hour
+	if w.AtOnce = simulate.AtOnce(f.load); w.AtOnce {
+		longest = mostPlayed
+	}
+	switch {
+	case w.MaxWait < 0 || w.MaxWait > longest:
+		return fmt.Errorf("--max-wait %s: must be 0s to %s", keys.ShortDuration(w.MaxWait), keys.ShortDuration(longest))
 	case w.Change < 0 || w.Change > most:
 		return fmt.Errorf("--change-worth %s: must be 0s to %s", keys.ShortDuration(w.Change), keys.ShortDuration(most))
 	case f.ready < 0:
