@@ -2,6 +2,7 @@ package vpc
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,7 +20,6 @@ func removeLeft(at *place) error {
 	}
 	var errs []error
 	if left.PID != 0 && !left.Sandbox {
-		errs = append(errs, left.endPrograms())
 		for _, name := range append([]string{"vpc", "internet"}, left.Nodes...) {
 			errs = append(errs, left.namespace(name).Remove())
 		}
@@ -33,15 +33,21 @@ func removeLeft(at *place) error {
 	return errors.Join(errs...)
 }
 
-// removeLasting removes what a node's agent keeps over a reboot, which does not lie in the folder.
+// removeLasting removes what a node's agent keeps over a reboot, which does not lie in the folder: its files alone, as others may have some there.
 func (at *place) removeLasting(node string) error {
-	folder := filepath.Dir(lastgood.Lasting(at.statePath(node)))
+	kept := lastgood.Durable(at.statePath(node), "").Path
+	folder := filepath.Dir(kept)
 	if folder == at.pathOf(node) {
 		return nil
 	}
-	err := os.RemoveAll(folder)
-	_ = os.Remove(filepath.Dir(folder)) // with the last of them, if it is empty then
-	return err
+	for _, file := range []string{kept, lastgood.Seen(at.statePath(node))} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	_ = os.Remove(folder) // with the last of them
+	_ = os.Remove(filepath.Dir(folder))
+	return nil
 }
 
 // How long programs on a node may take to end by themselves, and after that.
@@ -51,7 +57,7 @@ const (
 )
 
 // endPrograms ends what still runs on the nodes, such as an agent that was started by hand: it would keep the network of a node that is gone, and the lock of
-// the next one's files.
+// the next one's files. Only the server itself does so: the number of one that was killed, and with it its namespaces' names, may be another's by now.
 func (told served) endPrograms() error {
 	for _, by := range []struct {
 		signal syscall.Signal
